@@ -55,7 +55,6 @@ int tccl_fail_in(struct tccl_error *err, const char *fmt, ...)
     char old[sizeof(err->text)];
     memcpy(old, err->text, sizeof(old));
     old[sizeof(old) - 1] = '\0';
-
     va_list args;
     va_start(args, fmt);
     int length = vsnprintf(err->text, sizeof(err->text), fmt, args);

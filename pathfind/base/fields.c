@@ -9,7 +9,6 @@ int tccl_fields_known(const json_t *json, const char *const *names, struct tccl_
 {
     const char *name;
     json_t *value;
-
     if (!json_is_object(json))
         return tccl_fail(err, "an object was expected");
     json_object_foreach((json_t *)json, name, value)
@@ -27,7 +26,6 @@ int tccl_fields_format(const json_t *json, const char *format, int version, stru
 {
     const char *found = json_string_value(json_object_get(json, "format"));
     const json_t *number = json_object_get(json, "version");
-
     if (!found || strcmp(found, format) != 0)
         return tccl_fail(err, "the format is \"%.40s\", not \"%s\"", found ? found : "", format);
     if (!json_is_integer(number) || json_integer_value(number) != version)
@@ -50,7 +48,6 @@ int tccl_field_text(const json_t *json, const char *name, int needed, char *text
 {
     json_t *value;
     int found = find(json, name, needed, &value, err);
-
     if (found != 0)
         return found;
     if (!json_is_string(value))
@@ -73,7 +70,6 @@ int tccl_field_int(const json_t *json, const char *name, int needed, int min, in
 {
     json_t *number;
     int found = find(json, name, needed, &number, err);
-
     if (found != 0)
         return found;
     if (!json_is_integer(number) || json_integer_value(number) < min ||
@@ -88,7 +84,6 @@ int tccl_field_number(const json_t *json, const char *name, int needed, double m
 {
     json_t *number;
     int found = find(json, name, needed, &number, err);
-
     if (found != 0)
         return found;
     double read = json_number_value(number);
@@ -103,7 +98,6 @@ int tccl_field_list(const json_t *json, const char *name, int needed, size_t max
 {
     json_t *value;
     int found = find(json, name, needed, &value, err);
-
     if (found != 0)
         return found;
     if (!json_is_array(value) || json_array_size(value) > max)
@@ -115,7 +109,6 @@ int tccl_field_list(const json_t *json, const char *name, int needed, size_t max
 int tccl_digits(double value)
 {
     char text[32];
-
     for (int digits = 12; digits < 17; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, value);
         if (strtod(text, NULL) == value)

@@ -20,7 +20,6 @@
 static ssize_t read_all(int fd, char *data, size_t size)
 {
     size_t have = 0;
-
     while (have < size) {
         ssize_t got = read(fd, data + have, size - have);
         if (got < 0 && errno == EINTR)
@@ -52,7 +51,6 @@ int tccl_write_all(int fd, const char *data, size_t size)
 static int fail_errno(struct tccl_error *err, const char *path, const char *what)
 {
     int saved = errno;
-
     tccl_fail(err, "%s: %s: %s", path, what, strerror(saved));
     errno = saved;
     return -1;
@@ -98,7 +96,6 @@ static int make_temporary(const struct tccl_folder *folder, char temporary[stati
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
     uint8_t random[6];
-
     for (int tries = 0; tries < 100; tries++) {
         if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
             return -1;
@@ -118,7 +115,6 @@ static int make_temporary(const struct tccl_folder *folder, char temporary[stati
 static bool is_special(const struct tccl_folder *folder)
 {
     struct stat status;
-
     return fstatat(folder->fd, folder->name, &status, 0) == 0 && !S_ISREG(status.st_mode) &&
            !S_ISDIR(status.st_mode);
 }
@@ -129,7 +125,6 @@ int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size
     static const char what[] = "can't be written";
     cleanup_leave struct tccl_folder folder;
     char temporary[NAME_MAX + 16];
-
     if (tccl_folder_enter(&folder, path, what, err) != 0)
         return -1;
     if (is_special(&folder))
@@ -154,7 +149,6 @@ int tccl_remove_file(const char *path, struct tccl_error *err)
 {
     static const char what[] = "can't be removed";
     cleanup_leave struct tccl_folder folder;
-
     if (tccl_folder_enter(&folder, path, what, err) != 0)
         return -1;
     return unlinkat(folder.fd, folder.name, 0) == 0 ? 0
@@ -169,7 +163,6 @@ static int follow_link(const struct tccl_folder *folder, const char *path, char 
 {
     static const char what[] = "can't be written";
     char self[64];
-
     cleanup_close int fd =
         openat(folder->fd, folder->name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
@@ -186,7 +179,6 @@ static int put_special(const struct tccl_folder *folder, const char *path, const
 {
     int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     cleanup_close int fd = openat(folder->fd, folder->name, flags);
-
     if (fd < 0 && errno == ENXIO)
         return fail_as(ENXIO, err, path, "can't be written: nobody reads from this pipe or device");
     if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0 || tccl_write_all(fd, data, size) != 0)
@@ -201,7 +193,6 @@ static int write_special(const char *path, const void *data, size_t size, char *
 {
     cleanup_leave struct tccl_folder folder;
     struct stat status;
-
     if (tccl_folder_enter(&folder, path, "can't be written", err) != 0)
         return -1;
     if (fstatat(folder.fd, folder.name, &status, AT_SYMLINK_NOFOLLOW) != 0)
@@ -218,7 +209,6 @@ static int write_special(const char *path, const void *data, size_t size, char *
 int tccl_write_output(const char *path, const void *data, size_t size, struct tccl_error *err)
 {
     cleanup_free char *target = NULL;
-
     if (!path || strcmp(path, "-") == 0)
         return fwrite(data, 1, size, stdout) == size && fflush(stdout) == 0
                    ? 0
@@ -236,7 +226,6 @@ int tccl_print_output(const char *path,
     cleanup_free char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-
     if (!out)
         return tccl_fail(err, "out of memory");
     int rc = print(out, what, err);
@@ -251,7 +240,6 @@ json_t *tccl_read_json(const char *path, size_t max, struct tccl_error *err)
     cleanup_free char *text = NULL;
     size_t size = 0;
     json_error_t where;
-
     if (tccl_read_file(path, max, &text, &size, err) != 0)
         return NULL;
     json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);

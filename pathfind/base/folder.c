@@ -32,7 +32,6 @@ static int act_as(uid_t uid, gid_t gid)
 static int drop_groups(struct tccl_folder *folder)
 {
     int count = folder->groups ? 0 : getgroups(0, NULL);
-
     if (count <= 0)
         return count;
     folder->groups = malloc((size_t)count * sizeof(*folder->groups));
@@ -62,7 +61,6 @@ static void become(struct tccl_folder *folder, uid_t uid)
         return;
     }
     bool kept = uid != 0 && drop_groups(folder) != 0;
-
     folder->denied = act_as(uid, uid == 0 ? getegid() : NOGROUP) != 0 || kept;
     folder->uid = (uid_t)setfsuid((uid_t)-1);
 }
@@ -71,14 +69,12 @@ static void become(struct tccl_folder *folder, uid_t uid)
 static bool is_open(const struct stat *status)
 {
     bool group = (status->st_mode & S_IWGRP) && status->st_gid != 0;
-
     return (group || status->st_mode & S_IWOTH) && !(status->st_mode & S_ISVTX);
 }
 
 static void become_owner(struct tccl_folder *folder)
 {
     struct stat status;
-
     if (!folder->careful || folder->bound)
         return;
     if (fstat(folder->fd, &status) != 0) {
@@ -94,7 +90,6 @@ static int next_name(struct tccl_folder *folder)
 {
     const char *at = folder->rest + strspn(folder->rest, "/");
     size_t length = strcspn(at, "/");
-
     if (length > NAME_MAX) {
         errno = ENAMETOOLONG;
         return -1;
@@ -117,7 +112,6 @@ static int put_before(struct tccl_folder *folder, int link)
 {
     char target[PATH_MAX];
     ssize_t length = readlinkat(link, "", target, sizeof(target));
-
     if (length < 0)
         return -1;
     if (length == 0 || (size_t)length + strlen(folder->rest) + 2 > sizeof(folder->rest) ||
@@ -141,7 +135,6 @@ static int put_before(struct tccl_folder *folder, int link)
 static bool in_proc(const struct tccl_folder *folder)
 {
     struct statfs status;
-
     return fstatfs(folder->fd, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
@@ -173,7 +166,6 @@ static int follow(struct tccl_folder *folder)
 static int open_name(const struct tccl_folder *folder)
 {
     bool plain = !folder->careful || in_proc(folder);
-
     return openat(folder->fd, folder->name, FOLDER | (plain ? 0 : O_NOFOLLOW));
 }
 
@@ -181,7 +173,6 @@ static int open_name(const struct tccl_folder *folder)
 static int step(struct tccl_folder *folder, mode_t make)
 {
     int next = open_name(folder);
-
     if (next < 0 && errno == ENOENT && make) {
         if (folder->denied) {
             errno = EPERM;
@@ -230,7 +221,6 @@ int tccl_folder_fail(const struct tccl_folder *folder, struct tccl_error *err, c
                      const char *what)
 {
     int saved = errno;
-
     if (folder->denied)
         tccl_fail(err,
                   "%s: %s: root has to do this as the folder's owner, and lacks CAP_SETUID and "
@@ -260,7 +250,6 @@ int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err)
 {
     cleanup_leave struct tccl_folder folder;
     char whole[PATH_MAX + 4], part[PATH_MAX];
-
     snprintf(whole, sizeof(whole), "%s/.", path);
     if (reach(&folder, whole, mode, 0) == 0)
         return 0;
@@ -272,7 +261,6 @@ int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err)
 void tccl_folder_leave(struct tccl_folder *folder)
 {
     int saved = errno;
-
     if (folder->careful && !folder->looks)
         act_as(0, getegid());
     restore_groups(folder);
@@ -284,7 +272,6 @@ void tccl_folder_leave(struct tccl_folder *folder)
 int tccl_folder_sync(const struct tccl_folder *folder)
 {
     cleanup_close int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
     return fd < 0 ? -1 : fsync(fd);
 }
 
@@ -292,7 +279,6 @@ static int check_own(const struct tccl_folder *folder, int fd, const char *path,
                      struct tccl_error *err)
 {
     struct stat status;
-
     if (fstat(fd, &status) != 0)
         return tccl_folder_fail(folder, err, path, "can't be opened");
     errno = EPERM;
@@ -329,7 +315,6 @@ int tccl_folder_check_link(const struct tccl_folder *folder, const struct stat *
                            const char *path, struct tccl_error *err)
 {
     struct stat above;
-
     if (!folder->careful)
         return 0;
     if (fstat(folder->fd, &above) != 0)
@@ -349,7 +334,6 @@ int tccl_folder_check_link(const struct tccl_folder *folder, const struct stat *
 int tccl_open_own(const char *path, int flags, mode_t mode, struct tccl_error *err)
 {
     cleanup_leave struct tccl_folder folder;
-
     if (tccl_folder_enter(&folder, path, "can't be opened", err) != 0)
         return -1;
     return tccl_folder_open(&folder, path, flags, mode, err);
@@ -374,7 +358,6 @@ static int find_file(struct tccl_folder *folder, bool *plain, struct stat *statu
 static int check_denied(const struct tccl_folder *folder, const struct stat *file)
 {
     struct stat above;
-
     if (!folder->denied)
         return 0;
     if (fstat(folder->fd, &above) == 0 && !folder->bound && file->st_nlink == 1 &&
@@ -389,7 +372,6 @@ int tccl_open_regular(const char *path, struct tccl_error *err)
     cleanup_leave struct tccl_folder folder;
     struct stat status;
     bool plain;
-
     if (reach(&folder, path, 0, 0) != 0 || find_file(&folder, &plain, &status) != 0 ||
         check_denied(&folder, &status) != 0)
         return tccl_folder_fail(&folder, err, path, "can't be read");
@@ -413,7 +395,6 @@ static int check_whose(const char *path, uid_t also, bool looks, struct tccl_err
     char whole[PATH_MAX + 4];
     cleanup_leave struct tccl_folder folder = {
         .fd = -1, .careful = looks || geteuid() == 0, .looks = looks, .also = also};
-
     snprintf(whole, sizeof(whole), "%s/.", path);
     if (reach_from(&folder, whole, 0) != 0)
         return looks ? tccl_fail(err, "%s: can't be looked at: %s", path, strerror(errno))

@@ -9,7 +9,6 @@ static int read_number(const char **text, int limit)
 {
     int number = 0;
     const char *at = *text;
-
     if (!isdigit((unsigned char)*at))
         return -1;
     for (; isdigit((unsigned char)*at); at++) {
@@ -25,7 +24,6 @@ int tccl_numberset_parse(const char *text, int limit, uint32_t *mask, struct tcc
 {
     const char *at = text;
     uint32_t found = 0;
-
     for (;;) {
         int column = (int)(at - text) + 1;
         int first = read_number(&at, limit), last = first;
@@ -54,7 +52,6 @@ int tccl_numberset_parse(const char *text, int limit, uint32_t *mask, struct tcc
 int tccl_numberset_format(uint32_t mask, char *text, size_t size)
 {
     size_t length = 0;
-
     if (size == 0)
         return -1;
     text[0] = '\0';

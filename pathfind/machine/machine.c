@@ -18,7 +18,6 @@ static int read_busid(const json_t *json, char busid[static TCCL_BUSID], struct 
 {
     char text[2 * TCCL_BUSID];
     tccl_bus number;
-
     if (tccl_field_text(json, "busid", 1, text, sizeof(text), err) < 0)
         return -1;
     if (tccl_bus_parse(text, &number) != 0)
@@ -33,7 +32,6 @@ static int read_place(const json_t *json, const struct tccl_machine *machine, in
                       int *parent, double *slot, struct tccl_error *err)
 {
     char name[TCCL_NAME];
-
     *parent = -1;
     if (tccl_field_number(json, "slot", 0, 0, 10000, slot, err) < 0 ||
         tccl_field_int(json, "numa", 1, 0, machine->n_memories - 1, numa, err) < 0)
@@ -56,7 +54,6 @@ static int read_switch(const json_t *json, struct tccl_machine *machine, struct 
 {
     static const char *const names[] = {"name", "numa", "parent", "slot", NULL};
     struct tccl_switch *found = &machine->switches[machine->n_switches];
-
     if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, found->name, sizeof(found->name), err) < 0 ||
         read_place(json, machine, &found->numa, &found->parent, &found->slot, err) != 0)
@@ -76,7 +73,6 @@ static int read_gpu(const json_t *json, struct tccl_machine *machine, struct tcc
                                         "sm",    "parent", "slot", NULL};
     struct tccl_gpu *found = &machine->gpus[machine->n_gpus];
     uint64_t before, here;
-
     found->minor = -1;
     if (tccl_fields_known(json, names, err) != 0 || read_busid(json, found->busid, err) != 0 ||
         tccl_field_text(json, "model", 0, found->model, sizeof(found->model), err) < 0 ||
@@ -109,7 +105,6 @@ static int read_nic(const json_t *json, struct tccl_machine *machine, struct tcc
     static const char *const names[] = {"name",   "busid",  "numa", "gbps",
                                         "fabric", "parent", "slot", NULL};
     struct tccl_nic *found = &machine->nics[machine->n_nics];
-
     if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, found->name, sizeof(found->name), err) < 0 ||
         read_busid(json, found->busid, err) != 0 ||
@@ -134,7 +129,6 @@ static int read_list(const json_t *json, const char *name, int needed, size_t ma
 {
     json_t *list = NULL, *entry;
     size_t index;
-
     if (tccl_field_list(json, name, needed, max, &list, err) < 0)
         return -1;
     json_array_foreach(list, index, entry) if (each(entry, machine, err) <
@@ -146,7 +140,6 @@ static int read_list(const json_t *json, const char *name, int needed, size_t ma
 static int gpu_at(const struct tccl_machine *machine, const json_t *list, size_t place)
 {
     const json_t *number = json_array_get(list, place);
-
     if (!json_is_integer(number) || json_integer_value(number) < 0 ||
         json_integer_value(number) >= machine->n_gpus)
         return -1;
@@ -163,7 +156,6 @@ static int read_pairs(const json_t *json, bool nics, struct tccl_machine *machin
     bool(*reach)[TCCL_MAX_GPUS] = nics ? machine->gpudirect : machine->p2p;
     json_t *list, *pair;
     size_t index;
-
     for (int a = 0; a < (nics ? machine->n_nics : machine->n_gpus); a++)
         for (int b = 0; b < machine->n_gpus; b++)
             reach[a][b] = json_is_true(value) && (nics || a != b);
@@ -219,7 +211,6 @@ static int read_cpu(const json_t *json, struct tccl_machine *machine, struct tcc
 {
     char word[TCCL_NAME];
     int missing = tccl_field_text(json, "cpu", 0, word, sizeof(word), err);
-
     if (missing != 0)
         return missing < 0 ? -1 : 0;
     machine->cpu = tccl_cpu_parse(word);
@@ -236,7 +227,6 @@ static int read_cpu(const json_t *json, struct tccl_machine *machine, struct tcc
 static int read_nodes(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
 {
     json_t *list = NULL;
-
     for (int i = 0; i < machine->n_memories; i++)
         machine->nodes[i] = i;
     int missing = tccl_field_list(json, "nodes", 0, TCCL_MAX_MEMORIES, &list, err);
@@ -262,7 +252,6 @@ int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, str
     static const char *const names[] = {"format",    "version",  "name", "about", "memories",
                                         "nodes",     "switches", "gpus", "nics",  "p2p",
                                         "gpudirect", "cpu",      NULL};
-
     memset(machine, 0, sizeof(*machine));
     if (tccl_fields_known(json, names, err) != 0)
         return -1;
@@ -284,7 +273,6 @@ int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, str
 int tccl_machine_read(const char *path, struct tccl_machine *machine, struct tccl_error *err)
 {
     cleanup_json json_t *json = tccl_read_json(path, MAX_MACHINE_FILE, err);
-
     if (!json)
         return -1;
     if (tccl_machine_from_json(json, machine, err) != 0)
@@ -309,7 +297,6 @@ static void add_entry(json_t *list, json_t *entry, double slot)
 static json_t *switches_json(const struct tccl_machine *machine)
 {
     json_t *list = json_array();
-
     for (int i = 0; i < machine->n_switches; i++) {
         const struct tccl_switch *from = &machine->switches[i];
         add_entry(list,
@@ -323,7 +310,6 @@ static json_t *switches_json(const struct tccl_machine *machine)
 static json_t *gpus_json(const struct tccl_machine *machine)
 {
     json_t *list = json_array();
-
     for (int i = 0; i < machine->n_gpus; i++) {
         const struct tccl_gpu *from = &machine->gpus[i];
         add_entry(list,
@@ -338,7 +324,6 @@ static json_t *gpus_json(const struct tccl_machine *machine)
 static json_t *nics_json(const struct tccl_machine *machine)
 {
     json_t *list = json_array();
-
     for (int i = 0; i < machine->n_nics; i++) {
         const struct tccl_nic *from = &machine->nics[i];
         add_entry(list,
@@ -356,7 +341,6 @@ static json_t *pairs_json(const struct tccl_machine *machine, bool nics)
     const bool(*reach)[TCCL_MAX_GPUS] = nics ? machine->gpudirect : machine->p2p;
     json_t *list = json_array();
     size_t all = 0;
-
     for (int a = 0; a < (nics ? machine->n_nics : machine->n_gpus); a++)
         for (int b = nics ? 0 : a + 1; b < machine->n_gpus; b++, all++)
             if (reach[a][b])
@@ -373,7 +357,6 @@ static json_t *pairs_json(const struct tccl_machine *machine, bool nics)
 static bool has_usual_nodes(const struct tccl_machine *machine)
 {
     bool usual = true, none = true;
-
     for (int i = 0; i < machine->n_memories; i++) {
         usual &= machine->nodes[i] == i;
         none &= machine->nodes[i] == 0;
@@ -384,7 +367,6 @@ static bool has_usual_nodes(const struct tccl_machine *machine)
 static json_t *nodes_json(const struct tccl_machine *machine)
 {
     json_t *list = json_array();
-
     for (int i = 0; i < machine->n_memories; i++)
         json_array_append_new(list, json_integer(machine->nodes[i]));
     return list;
@@ -409,7 +391,6 @@ void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HAS
     /* Bounds of the machine keep the text far below this. */
     char text[16384] = "";
     cleanup_file FILE *out = fmemopen(text, sizeof(text), "w");
-
     if (!out) {
         tccl_hash128_hex(machine, sizeof(*machine), id); /* no memory: an id that no profile has */
         return;
@@ -468,7 +449,6 @@ enum tccl_path tccl_machine_path(const struct tccl_machine *machine, struct tccl
 int tccl_machine_find_gpu(const struct tccl_machine *machine, const char *busid)
 {
     tccl_bus wanted, here;
-
     if (tccl_bus_parse(busid, &wanted) != 0)
         return -1;
     for (int i = 0; i < machine->n_gpus; i++)
@@ -497,7 +477,6 @@ uint32_t tccl_machine_fabric(const struct tccl_machine *machine, int nic)
 static bool has_device(const struct tccl_machine *machine, struct tccl_device device)
 {
     const int counts[] = {machine->n_gpus, machine->n_memories, machine->n_nics};
-
     return device.kind <= TCCL_NIC && device.index < counts[device.kind];
 }
 
@@ -507,7 +486,6 @@ int tccl_machine_allows(const struct tccl_machine *machine, tccl_transfer transf
     struct tccl_device from = tccl_transfer_initiator(transfer);
     struct tccl_device to = tccl_transfer_target(transfer);
     char text[12];
-
     if (tccl_transfer_valid(transfer) && has_device(machine, from) && has_device(machine, to)) {
         if (to.kind != TCCL_GPU)
             return 0;

@@ -84,7 +84,6 @@ static int read_user(struct builder *builder, const json_t *json, struct tccl_pa
     static const char *const names[] = {"of", "weight", NULL};
     const struct tccl_machine *machine = &builder->model->machine;
     char text[2 * TCCL_NAME];
-
     *weight = 1;
     if (json_is_string(json))
         return tccl_pattern_parse(json_string_value(json), machine, &builder->groups, pattern, err);
@@ -109,7 +108,6 @@ static int add_limit(struct builder *builder)
 {
     struct tccl_model *model = builder->model;
     struct limit *limit = &model->limits[model->n_limits];
-
     limit->first = model->n_uses;
     for (int i = 0; i < model->n_possible; i++) {
         tccl_transfer transfer = model->possible[i];
@@ -140,7 +138,6 @@ static int read_resource(struct builder *builder, const json_t *json, struct tcc
     struct limit *resource = &model->limits[model->n_limits];
     json_t *users, *user;
     size_t index;
-
     if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, resource->name, sizeof(resource->name), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 100000, &resource->gbps, err) < 0 ||
@@ -171,7 +168,6 @@ static int add_condition(struct builder *builder, const struct tccl_pattern *pat
                          struct tccl_error *err)
 {
     struct tccl_model *model = builder->model;
-
     if (model->n_conditions == MAX_CONDITIONS)
         return tccl_fail(err, "all rules together have more than %d patterns", MAX_CONDITIONS);
     for (int i = 0; i < model->n_possible; i++)
@@ -195,7 +191,6 @@ static int add_caps(struct builder *builder, const struct tccl_pattern *pattern,
 {
     struct tccl_model *model = builder->model;
     bool ways[TCCL_MAX_MEMORIES * TCCL_MAX_MEMORIES] = {false};
-
     if (model->n_capped++ == MAX_CAPPED)
         return tccl_fail(err, "all rules together limit more than %d patterns", MAX_CAPPED);
     for (int i = 0; i < model->n_possible; i++)
@@ -227,7 +222,6 @@ static int read_patterns(struct builder *builder, const json_t *list,
 {
     const json_t *entry;
     size_t index;
-
     json_array_foreach(list, index, entry)
     {
         struct tccl_pattern pattern;
@@ -249,7 +243,6 @@ static int read_rule(struct builder *builder, const json_t *json, struct tccl_er
     struct rule *rule = &model->rules[model->n_rules];
     struct limit *cap = &builder->cap;
     json_t *when, *limits;
-
     if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, cap->name, sizeof(cap->name), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 100000, &cap->gbps, err) < 0 ||
@@ -280,7 +273,6 @@ static int read_each(struct builder *builder, const json_t *list, const char *na
 {
     const json_t *entry;
     size_t index;
-
     json_array_foreach(list, index, entry) if (read(builder, entry, err) < 0)
     {
         const char *what = json_string_value(json_object_get(entry, "name"));
@@ -293,7 +285,6 @@ static int read_lists(struct builder *builder, const json_t *json, struct tccl_e
 {
     struct tccl_model *model = builder->model;
     json_t *resources = NULL, *rules = NULL;
-
     if (tccl_groups_from_json(json_object_get(json, "groups"), &model->machine, &builder->groups,
                               err) != 0 ||
         tccl_field_list(json, "resources", 0, MAX_RESOURCES, &resources, err) < 0 ||
@@ -313,7 +304,6 @@ static int read_lists(struct builder *builder, const json_t *json, struct tccl_e
 static int index_uses(struct tccl_model *model)
 {
     uint32_t next[TCCL_TRANSFERS + 1] = {0};
-
     model->by_transfer = calloc(model->n_uses + 1, sizeof(*model->by_transfer));
     if (!model->by_transfer)
         return -1;
@@ -352,7 +342,6 @@ static int read_model(struct builder *builder, const json_t *json, struct tccl_e
                                         "machine", "groups",  "resources", "rules", NULL};
     struct tccl_model *model = builder->model;
     char name[TCCL_NAME];
-
     if (tccl_fields_known(json, names, err) != 0 ||
         tccl_fields_format(json, "tccl-model", 1, err) != 0 ||
         tccl_field_text(json, "name", 1, name, sizeof(name), err) < 0)
@@ -377,7 +366,6 @@ static int read_model(struct builder *builder, const json_t *json, struct tccl_e
 int tccl_model_from_json(const json_t *json, struct tccl_model **model, struct tccl_error *err)
 {
     cleanup_free struct builder *builder = calloc(1, sizeof(*builder));
-
     *model = NULL;
     if (!builder || !(builder->model = calloc(1, sizeof(*builder->model))))
         return tccl_fail(err, "out of memory");
@@ -392,7 +380,6 @@ int tccl_model_from_json(const json_t *json, struct tccl_model **model, struct t
 int tccl_model_read(const char *path, struct tccl_model **model, struct tccl_error *err)
 {
     cleanup_json json_t *json = tccl_read_json(path, MAX_MODEL_FILE, err);
-
     *model = NULL;
     if (!json)
         return -1;
@@ -425,7 +412,6 @@ static void find_rules(const struct tccl_model *model, const tccl_transfer *memb
                        uint64_t active[static RULE_WORDS])
 {
     uint64_t met[CONDITION_WORDS] = {0};
-
     memset(active, 0, RULE_WORDS * sizeof(*active));
     if (model->n_rules == 0)
         return;
@@ -460,7 +446,6 @@ static double slowest(const struct tccl_model *model, const tccl_transfer *membe
 {
     uint64_t active[RULE_WORDS];
     double loads[MAX_LIMITS], lowest = INFINITY;
-
     memset(loads, 0, (size_t)model->n_limits * sizeof(*loads));
     find_rules(model, members, count, active);
     for (int i = 0; i < count; i++)
@@ -488,7 +473,6 @@ static void stop_member(struct filling *filling, int member, double rate, const 
 {
     const struct tccl_model *model = filling->model;
     tccl_transfer transfer = filling->members[member];
-
     filling->stopped[member] = true;
     filling->rates[member] = rate;
     if (filling->limits)
@@ -513,7 +497,6 @@ static int stopping_limit(const struct filling *filling, int member, double rate
 {
     const struct tccl_model *model = filling->model;
     tccl_transfer transfer = filling->members[member];
-
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
         if (level_of(filling, model->by_transfer[i].limit) <= rate * (1 + 1e-9))
             return model->by_transfer[i].limit;
@@ -525,7 +508,6 @@ static int fill_step(struct filling *filling)
 {
     int stoppers[TCCL_MAX_RUNNING], rising = 0;
     double level = INFINITY;
-
     for (int i = 0; i < filling->n_used; i++)
         level = fmin(level, level_of(filling, filling->used[i]));
     for (int i = 0; i < filling->count; i++)
@@ -552,7 +534,6 @@ int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *member
                      double *rates, const char **limits, struct tccl_error *err)
 {
     uint64_t active[RULE_WORDS];
-
     if (count < 0 || count > TCCL_MAX_RUNNING)
         return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
     if (check_members(model, members, count, err) != 0)
@@ -596,7 +577,6 @@ int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *se
                        double *rates, const char **limits, struct tccl_error *err)
 {
     double own_rates[TCCL_MAX_SET];
-
     if (tccl_model_slowest(model, set->transfers, set->count, gbps, err) != 0)
         return -1;
     if (!rates && !limits)
@@ -638,7 +618,6 @@ static bool counts(const struct exchange *exchange, tccl_transfer transfer)
 static bool map_transfers(struct exchange *exchange, const struct tccl_exchange *devices)
 {
     const struct tccl_model *model = exchange->model;
-
     for (int i = 0; i < model->n_possible; i++) {
         tccl_transfer image = tccl_exchange_transfer(devices, model->possible[i]);
         if (!model->allowed[image] && counts(exchange, model->possible[i]))
@@ -652,7 +631,6 @@ static size_t counted_users(const struct exchange *exchange, int limit)
 {
     const struct limit *own = &exchange->model->limits[limit];
     size_t count = 0;
-
     for (size_t i = 0; i < own->count; i++)
         count += counts(exchange, exchange->model->by_limit[own->first + i].transfer);
     return count;
@@ -672,7 +650,6 @@ static bool limit_becomes(const struct exchange *exchange, int a, int b)
 {
     const struct tccl_model *model = exchange->model;
     const struct limit *from = &model->limits[a], *to = &model->limits[b];
-
     if (fmax(from->gbps, to->gbps) > fmin(from->gbps, to->gbps) * (1 + exchange->tolerance) ||
         counted_users(exchange, a) != counted_users(exchange, b))
         return false;
@@ -689,7 +666,6 @@ static bool limit_becomes(const struct exchange *exchange, int a, int b)
 static bool condition_becomes(const struct exchange *exchange, int a, int b)
 {
     const struct tccl_model *model = exchange->model;
-
     for (int i = 0; i < model->n_possible; i++) {
         tccl_transfer transfer = model->possible[i];
         if (counts(exchange, transfer) &&
@@ -709,7 +685,6 @@ static bool all_become(const struct exchange *exchange, int first_a, int first_b
                        becomes same, uint16_t *image)
 {
     bool taken[MAX_LIMITS] = {false};
-
     for (int a = 0; a < count; a++) {
         int b = 0;
         while (b < count && (taken[b] || !same(exchange, first_a + a, first_b + b)))
@@ -726,7 +701,6 @@ static bool all_become(const struct exchange *exchange, int first_a, int first_b
 static bool rule_becomes(const struct exchange *exchange, int a, int b)
 {
     const struct rule *from = &exchange->model->rules[a], *to = &exchange->model->rules[b];
-
     return from->count == to->count && from->n_caps == to->n_caps &&
            all_become(exchange, from->first_cap, to->first_cap, from->n_caps, limit_becomes,
                       exchange->limits) &&
@@ -755,7 +729,6 @@ bool tccl_model_alike(const struct tccl_model *model, const struct tccl_exchange
 {
     struct exchange exchange = {
         .model = model, .nics = nics, .tolerance = tolerance, .limits = image};
-
     return map_transfers(&exchange, devices) &&
            all_become(&exchange, 0, 0, model->n_resources, limit_becomes, image) &&
            all_become(&exchange, 0, 0, model->n_rules, rule_becomes, NULL);

@@ -9,7 +9,6 @@ static const char kind_letters[] = "gmn"; /* in the order of enum tccl_device_ki
 static int count_of(const struct tccl_machine *machine, int kind)
 {
     const int counts[] = {machine->n_gpus, machine->n_memories, machine->n_nics};
-
     return counts[kind];
 }
 
@@ -36,7 +35,6 @@ static void all_devices(const struct tccl_machine *machine, struct tccl_devices 
 static int whole_number(const char *text, int limit)
 {
     size_t length = strlen(text);
-
     if (length < 1 || length > 2 || strspn(text, "0123456789") != length)
         return -1;
     int number = text[0] - '0';
@@ -78,7 +76,6 @@ static int parse_positive(const char *text, const struct tccl_machine *machine,
                           const struct tccl_groups *groups, struct tccl_devices *devices)
 {
     const struct tccl_devices *group = find_group(groups, text);
-
     if (group) {
         *devices = *group;
         return 0;
@@ -96,7 +93,6 @@ static int parse_endpoint(const char *text, const struct tccl_machine *machine,
                           const struct tccl_groups *groups, struct tccl_devices *devices)
 {
     struct tccl_devices all;
-
     if (text[0] != '!')
         return parse_positive(text, machine, groups, devices);
     if (parse_positive(text + 1, machine, groups, devices) != 0)
@@ -111,7 +107,6 @@ static int parse_endpoint(const char *text, const struct tccl_machine *machine,
 static bool good_group_name(const char *name)
 {
     size_t length = strlen(name);
-
     if (length == 0 || length >= TCCL_NAME || !isalpha((unsigned char)name[0]))
         return false;
     for (size_t i = 0; i < length; i++)
@@ -126,7 +121,6 @@ int tccl_groups_from_json(const json_t *json, const struct tccl_machine *machine
     const char *name;
     json_t *members, *member;
     size_t index;
-
     groups->count = 0;
     if (json && !json_is_object(json))
         return tccl_fail(err, "groups: not an object");
@@ -175,7 +169,6 @@ static int copy_trimmed(char *out, size_t size, const char *from, size_t length)
 static const char *find_op(const char *text, enum tccl_pattern_op *op, size_t *length)
 {
     const char *at = strpbrk(text, "<>");
-
     if (!at)
         return NULL;
     *op = *at == '<' ? TCCL_MATCH_READ : TCCL_MATCH_WRITE;
@@ -195,7 +188,6 @@ int tccl_pattern_parse(const char *text, const struct tccl_machine *machine,
     char left[TCCL_NAME + 4], right[TCCL_NAME + 4];
     size_t length;
     const char *op = find_op(text, &pattern->op, &length);
-
     if (!op || copy_trimmed(left, sizeof(left), text, (size_t)(op - text)) != 0 ||
         copy_trimmed(right, sizeof(right), op + length, strlen(op + length)) != 0)
         return tccl_fail(err, "\"%.60s\" is no pattern; write g0>*, g<m@1 or *->m2", text);
@@ -214,7 +206,6 @@ static bool holds(const struct tccl_devices *devices, struct tccl_device device)
 bool tccl_pattern_match(const struct tccl_pattern *pattern, tccl_transfer transfer)
 {
     struct tccl_device left, right;
-
     if (pattern->op == TCCL_MATCH_FLOW) {
         left = tccl_transfer_source(transfer);
         right = tccl_transfer_sink(transfer);

@@ -28,7 +28,6 @@ int tccl_model_sides(const struct tccl_model *model, const struct tccl_side *con
     tccl_transfer members[TCCL_MAX_RUNNING] = {0};
     double rates[TCCL_MAX_RUNNING];
     int count = 0;
-
     if (n == 1) {
         if (tccl_model_slowest(model, sides[0]->transfers, sides[0]->count, &gbps[0], err) != 0)
             return -1;

@@ -9,7 +9,6 @@
 static int find_place(const struct tccl_set *set, tccl_transfer transfer)
 {
     int place = 0;
-
     while (place < set->count && set->transfers[place] < transfer)
         place++;
     return place;
@@ -18,7 +17,6 @@ static int find_place(const struct tccl_set *set, tccl_transfer transfer)
 int tccl_set_add_again(struct tccl_set *set, tccl_transfer transfer)
 {
     int place = find_place(set, transfer);
-
     if (set->count >= TCCL_MAX_SET)
         return -1;
     memmove(set->transfers + place + 1, set->transfers + place,
@@ -36,7 +34,6 @@ int tccl_set_add(struct tccl_set *set, tccl_transfer transfer)
 struct tccl_set tccl_set_sorted(const tccl_transfer *transfers, int count)
 {
     struct tccl_set set = {.count = 0};
-
     for (int i = 0; i < count; i++)
         tccl_set_add(&set, transfers[i]);
     return set;
@@ -53,14 +50,12 @@ bool tccl_set_repeats(const struct tccl_set *set)
 bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer)
 {
     int place = find_place(set, transfer);
-
     return place < set->count && set->transfers[place] == transfer;
 }
 
 bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset)
 {
     int at = 0;
-
     for (int i = 0; i < subset->count; i++) {
         while (at < set->count && set->transfers[at] < subset->transfers[i])
             at++;
@@ -78,7 +73,6 @@ static uint32_t gpu_bit(struct tccl_device device)
 uint32_t tccl_set_gpus(const struct tccl_set *set)
 {
     uint32_t gpus = 0;
-
     for (int i = 0; i < set->count; i++)
         gpus |= gpu_bit(tccl_transfer_initiator(set->transfers[i])) |
                 gpu_bit(tccl_transfer_target(set->transfers[i]));
@@ -161,7 +155,6 @@ static int parse_device(const char **text, struct tccl_device *device)
     const char *at = *text;
     const char *kind = *at ? strchr(kinds, *at) : NULL;
     int index = 0, digits = 0;
-
     if (!kind)
         return -1;
     for (at++; isdigit((unsigned char)*at) && digits < 3; at++, digits++)
@@ -183,7 +176,6 @@ static int parse_transfer(const char **text, tccl_transfer *transfer)
 {
     const char *at = *text;
     struct tccl_device initiator, target;
-
     if (parse_device(&at, &initiator) != 0 || (*at != '>' && *at != '<'))
         return -1;
     bool reads = *at++ == '<';
@@ -199,7 +191,6 @@ static int parse_transfer(const char **text, tccl_transfer *transfer)
 static int parse_set(const char *text, bool repeats, struct tccl_set *set, struct tccl_error *err)
 {
     const char *at = text;
-
     set->count = 0;
     for (;;) {
         while (is_gap(*at))
@@ -235,7 +226,6 @@ void tccl_transfer_format(tccl_transfer transfer, char text[static 12])
     static const char kinds[] = "gmn?";
     struct tccl_device initiator = tccl_transfer_initiator(transfer);
     struct tccl_device target = tccl_transfer_target(transfer);
-
     snprintf(text, 12, "%c%d%c%c%d", kinds[initiator.kind & 3], initiator.index,
              tccl_transfer_reads(transfer) ? '<' : '>', kinds[target.kind & 3], target.index);
 }
@@ -243,7 +233,6 @@ void tccl_transfer_format(tccl_transfer transfer, char text[static 12])
 void tccl_set_format(const struct tccl_set *set, char text[static TCCL_SET_TEXT])
 {
     size_t length = 0;
-
     text[0] = '\0';
     for (int i = 0; i < set->count; i++) {
         char member[12];

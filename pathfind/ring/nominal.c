@@ -19,7 +19,6 @@ static const char *far_word(uint8_t far)
 {
     static const char *const words[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
                                         "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
-
     return far < sizeof(words) / sizeof(*words) ? words[far] : "DIS";
 }
 
@@ -27,7 +26,6 @@ static const char *far_word(uint8_t far)
 static int put_rate(char *text, size_t size, float gbps)
 {
     long hundredths = gbps > 0 && gbps < 1e6F ? (long)((double)gbps * 100 + .5) : 0;
-
     if (hundredths % 100 == 0)
         return snprintf(text, size, " %ld", hundredths / 100);
     return snprintf(text, size, " %ld.%02ld", hundredths / 100, hundredths % 100);
@@ -36,7 +34,6 @@ static int put_rate(char *text, size_t size, float gbps)
 void tccl_nominal_format(const struct tccl_nominal *nominal, char text[static TCCL_NOMINAL_TEXT])
 {
     int length = snprintf(text, TCCL_NOMINAL_TEXT, "%u %u", nominal->pattern, nominal->channels);
-
     length += put_rate(text + length, (size_t)(TCCL_NOMINAL_TEXT - length), nominal->intra);
     length += put_rate(text + length, (size_t)(TCCL_NOMINAL_TEXT - length), nominal->inter);
     snprintf(text + length, (size_t)(TCCL_NOMINAL_TEXT - length), " %s %s",

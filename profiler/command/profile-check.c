@@ -42,7 +42,6 @@ static double change(const struct tccl_drift_set *one)
 static json_t *set_to_json(const struct tccl_drift_set *one)
 {
     char text[TCCL_SET_TEXT];
-
     tccl_set_format(&one->set, text);
     return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:b}", "set", text, "what",
                      one->what, "gbps_then", one->then, "gbps", one->now, "spread_then",
@@ -54,7 +53,6 @@ static json_t *drift_to_json(const struct tccl_profile *profile, const struct tc
                              unsigned seed)
 {
     json_t *sets = json_array();
-
     for (int i = 0; i < drift->count; i++)
         json_array_append_new(sets, set_to_json(&drift->sets[i]));
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:o}", "id",
@@ -69,7 +67,6 @@ static int by_change(const void *a, const void *b)
     const struct tccl_drift_set *x = *(const struct tccl_drift_set *const *)a;
     const struct tccl_drift_set *y = *(const struct tccl_drift_set *const *)b;
     double p = change(x) < 0 ? -change(x) : change(x), q = change(y) < 0 ? -change(y) : change(y);
-
     return (p < q) - (p > q);
 }
 
@@ -78,7 +75,6 @@ static void print_drifted(const struct tccl_drift *drift)
 {
     const struct tccl_drift_set *drifted[TCCL_DRIFT_SETS];
     size_t count = 0;
-
     for (int i = 0; i < drift->count; i++)
         if (drift->sets[i].drifted)
             drifted[count++] = &drift->sets[i];
@@ -97,7 +93,6 @@ static void print_verdict(const struct tccl_profile *profile, const struct tccl_
                           unsigned seed)
 {
     const char *folder = tccl_profile_folder(profile);
-
     print_drifted(drift);
     printf("%d loads measured again (seed %u)", drift->count, seed);
     if (drift->worst >= 0)
@@ -122,7 +117,6 @@ static int say(const struct profile_options *options, const struct tccl_profile 
     int status = drift->verdict == TCCL_DRIFT_HOLDS     ? 0
                  : drift->verdict == TCCL_DRIFT_DRIFTED ? EXIT_DRIFTED
                                                         : EXIT_UNCLEAR;
-
     if (options->json)
         return profile_print(drift_to_json(profile, drift, seed)) != 0 ? 1 : status;
     if (!options->quiet)
@@ -135,7 +129,6 @@ static int say(const struct profile_options *options, const struct tccl_profile 
 static unsigned choose_seed(void)
 {
     const char *text = getenv("TCCL_SEED");
-
     return text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)time(NULL) ^ (unsigned)getpid();
 }
 
@@ -144,7 +137,6 @@ void profile_note_verdict(const struct profile_options *options, const struct tc
 {
     struct tccl_verdict verdict = {.worst = worst, .when = time(NULL)};
     struct tccl_error err = {0};
-
     snprintf(verdict.profile, sizeof(verdict.profile), "%s", tccl_profile_id(profile));
     snprintf(verdict.found, sizeof(verdict.found), "%s", found);
     if (tccl_verdict_write(options->cache, options->node_name, &verdict, &err) != 0)
@@ -155,7 +147,6 @@ void profile_note_verdict(const struct profile_options *options, const struct tc
 static double worst_best(const struct tccl_drift *drift)
 {
     double worst = 1;
-
     for (int i = 0; i < drift->count; i++)
         if (drift->sets[i].drifted && strncmp(drift->sets[i].what, "best", 4) == 0)
             worst = fmin(worst, drift->sets[i].now / drift->sets[i].then);
@@ -166,7 +157,6 @@ static double worst_best(const struct tccl_drift *drift)
 static int lock(const struct tccl_profile *profile, struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     snprintf(path, sizeof(path), "%s/sets.jsonl", tccl_profile_folder(profile));
     int fd = tccl_open_regular(path, err);
     if (fd < 0)
@@ -183,7 +173,6 @@ static int fits(const struct tccl_profile *profile, const struct tccl_backend *b
                 struct tccl_error *err)
 {
     char id[TCCL_HASH_HEX];
-
     tccl_machine_id(backend->machine, id);
     if (strcmp(id, tccl_profile_id(profile)) != 0)
         return tccl_fail(err, "%s: is of another machine: this is %s", tccl_profile_folder(profile),
@@ -210,7 +199,6 @@ static int measure(const struct profile_options *options, struct tccl_profile *p
         .seed = choose_seed(),
         .progress = follow};
     struct tccl_drift drift = {0};
-
     int rc = fits(profile, backend, err);
     if (rc == 0)
         rc = tccl_drift_check(backend, profile, &what, &drift, err);

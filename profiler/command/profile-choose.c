@@ -32,7 +32,6 @@ static bool has_name(const char *cache, const char *id, const char *name)
 {
     struct tccl_error ignored = {0};
     struct tccl_profile *profile;
-
     if (tccl_profile_open(cache, id, &profile, &ignored) != 0)
         return false;
     bool same = strcmp(tccl_profile_machine(profile)->name, name) == 0;
@@ -44,7 +43,6 @@ static int consider(void *context, const char *id)
 {
     struct candidates *candidates = context;
     const char *text = candidates->text;
-
     if (text && strncmp(id, text, strlen(text)) != 0 && !has_name(candidates->cache, id, text))
         return 0;
     memcpy(candidates->id, id, TCCL_HASH_HEX);
@@ -57,7 +55,6 @@ static int choose_from_cache(const char *cache, const char *text, struct tccl_pr
                              struct tccl_error *err)
 {
     struct candidates candidates = {.cache = cache, .text = text};
-
     if (tccl_cache_list(cache, consider, &candidates, err) < 0)
         return -1;
     if (candidates.count == 1)
@@ -74,7 +71,6 @@ static int choose_from_cache(const char *cache, const char *text, struct tccl_pr
 static bool is_folder(const char *text)
 {
     char path[PATH_MAX];
-
     if (strchr(text, '/'))
         return true;
     return snprintf(path, sizeof(path), "%s/machine.json", text) < PATH_MAX &&
@@ -87,7 +83,6 @@ int profile_choose(const struct profile_options *options, struct tccl_profile **
     struct tccl_error ignored = {0};
     struct tccl_machine machine;
     char id[TCCL_HASH_HEX];
-
     *profile = NULL;
     if (options->profile && is_folder(options->profile))
         return tccl_profile_open_folder(options->profile, profile, err);
@@ -103,7 +98,6 @@ int profile_choose(const struct profile_options *options, struct tccl_profile **
 int profile_with(const struct profile_options *options, profile_act *act, struct tccl_error *err)
 {
     struct tccl_profile *profile;
-
     if (profile_choose(options, &profile, err) != 0)
         return -1;
     int rc = act(options, profile, err);
@@ -136,7 +130,6 @@ long profile_count(const struct tccl_profile *profile, bool together, bool quiet
     int dropped = 0;
     long count = together ? tccl_profile_joints(profile, pass_joint, NULL, &dropped, err)
                           : tccl_profile_sets(profile, pass_set, NULL, &dropped, err);
-
     if (dropped && !quiet)
         profile_say_torn(profile, together ? "together" : "sets");
     return count;

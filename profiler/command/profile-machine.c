@@ -25,7 +25,6 @@ void profile_machine_only(const struct tccl_machine *machine, struct tccl_found 
 static int from_model(const char *path, struct tccl_found *found, struct tccl_error *err)
 {
     struct tccl_model *model = NULL;
-
     if (tccl_model_read(path, &model, err) != 0)
         return -1;
     profile_machine_only(tccl_model_machine(model), found);
@@ -43,7 +42,6 @@ int profile_machine(const struct profile_options *options, struct tccl_found *fo
 {
     const struct tccl_discover_options what = {
         .xml = options->topology, .host = is_backend(options, "host"), .devices = options->devices};
-
     if (options->model &&
         (options->topology || is_backend(options, "host") || is_backend(options, "cuda")))
         return tccl_fail(err, "--model names another machine than --topology or --backend: give "
@@ -94,7 +92,6 @@ int profile_open_backend(const struct profile_options *options, const char *usua
                                         .window = options->window_ms / 1e3,
                                         .repeats = options->repeats};
     struct tccl_error why = {0};
-
     *backend = NULL;
     if (options->peer && profile_trust(options, &what.trust, err) != 0)
         return -1;
@@ -115,7 +112,6 @@ static int write_machine(const struct tccl_machine *machine, const char *path,
 {
     cleanup_json json_t *json = tccl_machine_to_json(machine);
     cleanup_free char *copy = strdup(path);
-
     if (!json || !copy)
         return tccl_fail(err, "out of memory");
     if (tccl_make_folder(dirname(copy), 0755, err) != 0)
@@ -127,7 +123,6 @@ static int say(const struct profile_options *options, const struct tccl_found *f
                const char *path)
 {
     char id[TCCL_HASH_HEX];
-
     if (options->json) {
         json_t *json = tccl_found_to_json(found);
         json_object_set_new(json, "machine", json_string(path));
@@ -146,7 +141,6 @@ int profile_init(const struct profile_options *options, struct tccl_error *err)
 {
     const char *path = options->machine ? options->machine : options->node;
     struct tccl_found found;
-
     if (profile_machine(options, &found, err) < 0 ||
         write_machine(&found.site.machine, path, err) != 0)
         return -1;

@@ -27,7 +27,6 @@ static struct {
 void profile_watch_links(const char *root)
 {
     double now = tccl_seconds();
-
     if (watch.looked > 0 && now - watch.looked < EVERY)
         return;
     watch.looked = now;
@@ -82,7 +81,6 @@ void profile_say_odd(struct tccl_profile *profile, FILE *out)
     struct tccl_measured measured = {0};
     struct tccl_odd odds[TCCL_ODDS];
     int count = -1;
-
     if (matrices && facts && findings && tccl_measured_load(profile, &measured, NULL) == 0) {
         for (int i = 0; i < TCCL_MATRICES; i++)
             tccl_matrix_fill(i, machine, &measured, &matrices[i]);

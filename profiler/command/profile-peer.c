@@ -69,7 +69,6 @@ static const struct ending nothing = {.user = (uid_t)-1};
 static void print_line(const struct peer *peer, json_t *json, const char *text)
 {
     cleanup_json json_t *owned = json;
-
     if (peer->options->quiet)
         return;
     if (peer->options->json && owned)
@@ -85,7 +84,6 @@ static void print_end(const struct peer *peer, const char *from, const struct en
                       const char *why)
 {
     char text[PLACE + 256 + sizeof((struct tccl_error *)0)->text], user[32] = "", traffic[TRAFFIC];
-
     if (ending->user != (uid_t)-1)
         snprintf(user, sizeof(user), "user %u, ", (unsigned)ending->user);
     if (ending->device[0]) /* the guest does all, and this side sees nothing of it */
@@ -112,7 +110,6 @@ static int check_munge(const struct peer *peer, struct tccl_error *err)
 {
     struct tccl_error why = {0};
     cleanup_free char *cred = NULL;
-
     if (peer->trust.anybody) {
         fprintf(stderr, "tccl: --no-munge: anybody who reaches this port is served\n");
         return 0;
@@ -133,7 +130,6 @@ static int open_listener(struct peer *peer, const struct sockaddr *address, sock
     cleanup_close int fd =
         socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int on = 1;
-
     if (fd < 0)
         return errno;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -145,7 +141,6 @@ static int open_listener(struct peer *peer, const struct sockaddr *address, sock
     fd = -1;
     size_t used = strlen(peer->where);
     char host[NI_MAXHOST];
-
     if (getnameinfo(address, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) == 0)
         snprintf(peer->where + used, WHERE - used, *nic ? "%s%.100s (%s)" : "%s%.100s",
                  used > 0 ? ", " : "", host, nic);
@@ -174,7 +169,6 @@ static int listen_on_name(struct peer *peer, const char *host, uint16_t port,
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
     char number[8];
     int why = 0;
-
     snprintf(number, sizeof(number), "%u", port);
     int code = getaddrinfo(host, number, &hints, &found);
     if (code != 0)
@@ -193,7 +187,6 @@ static int find_nics(const struct peer *peer, struct tccl_machine *machine, stru
 {
     const struct profile_options *options = peer->options;
     struct tccl_found found;
-
     if (tccl_machine_read(options->machine ? options->machine : options->node, machine, NULL) == 0)
         return 0;
     if (profile_machine(options, &found, err) < 0)
@@ -209,7 +202,6 @@ static int listen_on_nics(struct peer *peer, uint16_t port, struct tccl_error *e
     struct tccl_peer_place places[TCCL_PEER_PLACES];
     struct tccl_machine machine;
     int why = 0;
-
     if (find_nics(peer, &machine, err) != 0)
         return -1;
     int count = tccl_peer_places(&machine, port, places, err);
@@ -224,7 +216,6 @@ static int listen_on_nics(struct peer *peer, uint16_t port, struct tccl_error *e
 static int open_signals(struct peer *peer, struct tccl_error *err)
 {
     sigset_t set;
-
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -243,7 +234,6 @@ static void name_guest(int fd, char from[static PLACE])
     struct sockaddr_storage address;
     socklen_t size = sizeof(address);
     char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
-
     if (getpeername(fd, (struct sockaddr *)&address, &size) == 0)
         getnameinfo((struct sockaddr *)&address, size, host, sizeof(host), port, sizeof(port),
                     NI_NUMERICHOST | NI_NUMERICSERV);
@@ -259,7 +249,6 @@ static int serve_traffic(const struct peer *peer, int fd, const struct tccl_peer
     struct tccl_rdma_end ours;
     struct tccl_rdma *rdma =
         memory ? tccl_rdma_lend(&guest->end, memory, RDMA_BYTES, &ours, &why) : NULL;
-
     if (guest->rdma && !rdma) {
         tccl_peer_refuse(fd, why.text);
         return tccl_fail(err, "%s", why.text);
@@ -280,7 +269,6 @@ static void serve_guest(const struct peer *peer, int fd, const char *from)
     struct tccl_error err = {0};
     struct tccl_peer_guest guest;
     int64_t begun = tccl_now_ms(), deadline = begun + HELLO_MS;
-
     tccl_peer_tune(fd);
     alarm(HELLO_ALARM); /* until both have agreed */
     int rc = tccl_peer_hear(fd, &peer->trust, deadline, &guest, &err);
@@ -297,7 +285,6 @@ static void serve_guest(const struct peer *peer, int fd, const char *from)
 static void be_guest(const struct peer *peer, pid_t parent, int fd, const char *from)
 {
     sigset_t none;
-
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
@@ -342,7 +329,6 @@ static void take_guest(struct peer *peer, int listener)
     struct guest *guest = find_guest(peer, 0);
     char from[PLACE];
     pid_t self = getpid();
-
     if (fd < 0) {
         rest(peer);
         return;
@@ -369,7 +355,6 @@ static void bury_guests(struct peer *peer)
     char why[32];
     int status;
     pid_t pid;
-
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         struct guest *guest = find_guest(peer, pid);
         snprintf(why, sizeof(why), "ended by signal %d", WTERMSIG(status));
@@ -386,7 +371,6 @@ static void bury_guests(struct peer *peer)
 static bool hear_signals(struct peer *peer)
 {
     struct signalfd_siginfo heard;
-
     while (read(peer->signals, &heard, sizeof(heard)) == sizeof(heard))
         if (heard.ssi_signo != SIGCHLD)
             return false;
@@ -397,7 +381,6 @@ static bool hear_signals(struct peer *peer)
 static void serve(struct peer *peer)
 {
     struct pollfd ready[LISTENERS + 1] = {{.fd = peer->signals, .events = POLLIN}};
-
     for (int i = 0; i < peer->n_listeners; i++)
         ready[i + 1] = (struct pollfd){.fd = peer->listeners[i], .events = POLLIN};
     do {
@@ -428,7 +411,6 @@ static int run(struct peer *peer, struct tccl_error *err)
     const char *listen = peer->options->listen ? peer->options->listen : "";
     char host[TCCL_PEER_HOST], text[WHERE + 80];
     uint16_t port;
-
     if (tccl_peer_address(listen, true, host, &port, err) != 0)
         return tccl_fail_in(err, "--listen");
     if (profile_trust(peer->options, &peer->trust, err) != 0 || check_munge(peer, err) != 0 ||

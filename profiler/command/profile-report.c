@@ -27,7 +27,6 @@ static int print_page(FILE *out, const void *report, struct tccl_error *err UNUS
 static int show(const struct profile_options *options, const struct tccl_report *report)
 {
     struct tccl_error err = {0};
-
     if (options->json && !options->html)
         return profile_print(tccl_report_to_json(report));
     if (!options->html)
@@ -42,7 +41,6 @@ int profile_report(const struct profile_options *options, struct tccl_profile *p
 {
     struct tccl_report report;
     int rc = tccl_report_make(profile, THRESHOLD, &report, err);
-
     if (rc == 0) {
         rc = show(options, &report);
         rc |= warn(&report);

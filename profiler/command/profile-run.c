@@ -25,7 +25,6 @@ static void interrupt(int number UNUSED)
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
-
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
@@ -59,7 +58,6 @@ static json_t *summary(const struct tccl_profile *profile, const struct tccl_fil
         "measured_for_sets", (json_int_t)end->sets, "shared", (json_int_t)end->shared, "pruned",
         (json_int_t)end->pruned, "interrupted", rc == TCCL_FILL_STOPPED, "time_over",
         rc == TCCL_FILL_TIME);
-
     if (json && end->phase == TCCL_FILL_TOGETHER) {
         json_object_set_new(json, "together", json_integer(end->together));
         json_object_set_new(json, "together_before", json_integer(end->together_before));
@@ -84,7 +82,6 @@ static void note_nics(const struct profile_options *options, const struct tccl_b
                                  {tccl_transfer_make((struct tccl_device){TCCL_NIC, 0}, false,
                                                      (struct tccl_device){TCCL_MEMORY, 0})}};
     struct tccl_error why = {0};
-
     if (options->quiet || backend->machine->n_nics == 0 ||
         tccl_backend_can(backend, &nic, &why) == 0)
         return;
@@ -96,7 +93,6 @@ static void note_end(unsigned marks, const struct tccl_fill_progress *end, char 
 {
     char words[TCCL_MARKS_TEXT];
     size_t used = 0;
-
     text[0] = '\0';
     if (end->phase == TCCL_FILL_TOGETHER)
         used = (size_t)snprintf(
@@ -117,7 +113,6 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
     struct tccl_progress_line line;
     struct tccl_fill_progress end;
     char note[256 + 2 * TCCL_MARKS_TEXT];
-
     what->context = &line;
     note_nics(options, backend);
     tccl_progress_begin(&line, options->quiet ? NULL : stderr, backend->machine->name);
@@ -155,7 +150,6 @@ static int fill_sets(const struct profile_options *options, struct tccl_backend 
     cleanup_free uint32_t *sets = NULL;
     cleanup_free struct tccl_split *splits = NULL;
     int n_gpus = backend->machine->n_gpus;
-
     if (options->neighbours) {
         what.n_splits = tccl_splits_parse(options->splits, n_gpus, &splits, err);
         if (what.n_splits < 0)
@@ -180,7 +174,6 @@ int profile_run(const struct profile_options *options, struct tccl_error *err)
 {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
-
     catch_signals();
     if (options->splits && !options->neighbours)
         return tccl_fail(err, "--splits goes with run --neighbours");

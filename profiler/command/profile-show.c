@@ -35,12 +35,10 @@ static int describe(const struct tccl_table *table, const struct tccl_machine *m
 {
     const struct tccl_result *ring = tccl_table_ring(table), *best = tccl_table_best(table, -1, -1);
     struct tccl_seen sets[2];
-
     if (tccl_job_sets(table, machine, sets) != 0)
         return -1;
     if (!best || !(best->gbps > 0))
         best = ring;
-
     *row = (struct row){.ring = ring->gbps,
                         .baseline_ring = table->baselines[1][TCCL_NEWEST].gbps,
                         .chain = best == ring ? 0 : best->gbps,
@@ -75,7 +73,6 @@ static json_t *row_to_json(const struct row *row)
 static void print_number(double gbps, int rings, int width)
 {
     char text[32] = "-";
-
     if (rings > 0)
         snprintf(text, sizeof(text), "%.2f (%d)", gbps, rings);
     else if (gbps > 0)
@@ -101,7 +98,6 @@ static long count_sets(const struct tccl_profile *profile)
 {
     struct tccl_error err = {0};
     long sets = profile_count(profile, false, false, &err);
-
     if (sets < 0)
         profile_complain(&err);
     return sets;
@@ -114,7 +110,6 @@ static void format_age(time_t when, char text[static AGE_TEXT])
         const char *unit;
     } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
     long age = (long)(time(NULL) - when);
-
     snprintf(text, AGE_TEXT, when > 0 ? "0 s" : "-");
     if (when == 0)
         return;
@@ -132,7 +127,6 @@ static int each_row(struct tccl_profile *profile, json_t *list)
     struct tccl_error err = {0};
     cleanup_free uint32_t *masks = NULL;
     int n_bad = 0, count = tccl_profile_tables(profile, &masks, &err);
-
     if (count < 0)
         return profile_complain(&err);
     for (int i = 0; i < count; i++) {
@@ -158,7 +152,6 @@ static int each_row(struct tccl_profile *profile, json_t *list)
 static int show_json(struct tccl_profile *profile)
 {
     json_t *rows = json_array();
-
     each_row(profile, rows);
     return profile_print(json_pack(
         "{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o}", "id", tccl_profile_id(profile), "name",
@@ -173,7 +166,6 @@ static int show_text(struct tccl_profile *profile)
     const struct tccl_machine *machine = tccl_profile_machine(profile);
     long sets = count_sets(profile);
     char age[AGE_TEXT];
-
     format_age(tccl_profile_time(profile), age);
     printf("Machine  %s\nId       %s\nSource   %s\nFolder   %s\nLoads    %ld\nAge      %s\n",
            machine->name, tccl_profile_id(profile), tccl_profile_source(profile),
@@ -203,7 +195,6 @@ static int show_found(const struct profile_options *options, const struct tccl_f
 {
     const struct tccl_machine *machine = &found->site.machine;
     char id[TCCL_HASH_HEX], marks[TCCL_MARKS_TEXT];
-
     if (options->json)
         return profile_print(tccl_found_to_json(found));
     tccl_machine_id(machine, id);
@@ -241,7 +232,6 @@ static bool has_profile(const struct profile_options *options)
     struct tccl_machine machine;
     char id[TCCL_HASH_HEX], path[PATH_MAX];
     int count = 0;
-
     if (tccl_machine_read(options->node, &machine, &ignored) != 0)
         return access(options->node, F_OK) == 0 ||
                tccl_cache_list(options->cache, count_profile, &count, &ignored) < 0 || count > 0;
@@ -258,7 +248,6 @@ static int this_machine(const struct profile_options *options, struct tccl_found
     struct tccl_error ignored = {0};
     struct tccl_machine machine;
     char id[TCCL_HASH_HEX], now[TCCL_HASH_HEX] = "";
-
     if (tccl_machine_read(options->node, &machine, &ignored) != 0)
         return profile_machine(options, found, err);
     tccl_machine_id(&machine, id);
@@ -278,7 +267,6 @@ int profile_show(const struct profile_options *options, struct tccl_error *err)
 {
     bool named = options->topology || options->model || options->backend;
     struct tccl_found found;
-
     if (options->profile && named)
         return tccl_fail(err, "show: a profile, or --topology, --model or --backend; not both");
     if (options->profile || (!named && has_profile(options)))
@@ -311,7 +299,6 @@ static void list_profile(struct listing *listing, const struct tccl_profile *pro
     char age[AGE_TEXT];
     long sets = count_sets(profile);
     int tables = tccl_profile_tables(profile, &masks, &ignored);
-
     format_age(tccl_profile_time(profile), age);
     if (listing->options->json)
         json_array_append_new(listing->list, entry_to_json(profile, sets, tables));
@@ -326,7 +313,6 @@ static int list_one(void *context, const char *id)
     struct listing *listing = context;
     struct tccl_profile *profile;
     struct tccl_error err = {0};
-
     if (tccl_profile_open(listing->options->cache, id, &profile, &err) != 0) {
         listing->n_bad += profile_complain(&err);
         return 0;
@@ -339,7 +325,6 @@ static int list_one(void *context, const char *id)
 int profile_list(const struct profile_options *options, struct tccl_error *err)
 {
     struct listing listing = {.options = options, .list = json_array()};
-
     if (!options->json)
         printf("%-32s %-24s %-13s %8s %6s %8s\n", "ID", "NAME", "SOURCE", "SETS", "TABLES", "AGE");
     if (tccl_cache_list(options->cache, list_one, &listing, err) < 0)

@@ -30,7 +30,6 @@ static void verify_logs(struct verified *all, const struct tccl_profile *profile
     for (int together = 0; together < 2; together++) {
         struct tccl_error err = {0};
         long count = profile_count(profile, together, all->options->json, &err);
-
         if (count < 0)
             bad(all, &err);
         else if (!together || count > 0)
@@ -43,7 +42,6 @@ static void verify_tables(struct verified *all, struct tccl_profile *profile)
     struct tccl_error err = {0};
     cleanup_free uint32_t *masks = NULL;
     int count = tccl_profile_tables(profile, &masks, &err);
-
     if (count < 0)
         bad(all, &err);
     for (int i = 0; i < count; i++) {
@@ -58,7 +56,6 @@ static void verify_tables(struct verified *all, struct tccl_profile *profile)
 static void verify_open(struct verified *all, struct tccl_profile *profile)
 {
     struct tccl_error err = {0};
-
     all->n_files += 2; /* profile.json and machine.json */
     if (tccl_profile_model(profile, &err))
         good(all);
@@ -90,7 +87,6 @@ static int verify_id(void *context, const char *id)
     struct tccl_profile *profile;
     struct tccl_error err = {0};
     int opened = tccl_profile_open(all->options->cache, id, &profile, &err);
-
     verify(all, id, opened, profile, &err);
     return 0;
 }
@@ -101,7 +97,6 @@ static int verify_quick(const struct profile_options *options, struct tccl_error
     struct profile_options silent = *options;
     struct verified all = {.options = &silent, .profiles = json_array()};
     struct tccl_profile *profile;
-
     silent.json = false;
     int opened = profile_choose(options, &profile, err);
     verify(&all, options->profile ? options->profile : "", opened, profile, err);
@@ -112,7 +107,6 @@ static int verify_quick(const struct profile_options *options, struct tccl_error
 int profile_verify(const struct profile_options *options, struct tccl_error *err)
 {
     struct tccl_profile *profile;
-
     if (options->quick)
         return verify_quick(options, err);
     struct verified all = {.options = options, .profiles = json_array()};

@@ -29,7 +29,6 @@ static TCCL_OPTION_SETTER(set_budget)
     int unit = text[digits] == 's' ? 1 : text[digits] == 'm' ? 60 : text[digits] == 'h' ? 3600 : 0;
     long number = digits > 0 && digits < 10 ? strtol(text, NULL, 10) : -1;
     bool time = unit && number > 0 && digits < 8 && !text[digits + 1];
-
     if (time)
         options->seconds = (double)number * unit;
     else if (number >= 0 && !text[digits])
@@ -44,7 +43,6 @@ static TCCL_OPTION_SETTER(set_budget)
 static TCCL_OPTION_SETTER(set_copy)
 {
     bool engine = strcmp(text, "engine") == 0;
-
     *(bool *)field = engine;
     return engine || strcmp(text, "kernel") == 0
                ? 0
@@ -55,7 +53,6 @@ static TCCL_OPTION_SETTER(set_copy)
 static TCCL_OPTION_SETTER(set_html)
 {
     bool is_option = text[0] == '-' && text[1];
-
     *(const char **)field = text;
     return *text && !is_option
                ? 0
@@ -65,7 +62,6 @@ static TCCL_OPTION_SETTER(set_html)
 static TCCL_OPTION_SETTER(set_seed)
 {
     char *end;
-
     errno = 0;
     *(unsigned long *)field = strtoul(text, &end, 10);
     return *text >= '0' && *text <= '9' && !*end && !errno
@@ -199,7 +195,6 @@ static int take_command(int count, char **words, struct profile_options *given,
 {
     int command = tccl_command_of(&program, count + 1, words - 1);
     bool alone = given->check && !command; /* --check [PROFILE] */
-
     if (!alone && !command)
         return count ? tccl_usage_fail(&program, ALL, err, "no command %.60s", words[0])
                      : tccl_usage_fail(&program, ALL, err, "no command");
@@ -247,7 +242,6 @@ int main(int argc, char **argv)
     struct tccl_conf conf = {0};
     struct tccl_error err = {0};
     char model[PATH_MAX], cache[PATH_MAX], machine[PATH_MAX];
-
     if (hold_standard_streams() != 0)
         return EXIT_FAILURE;
     signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, as on a full disk */

@@ -10,7 +10,6 @@ int tccl_cuda_peers_read(struct tccl_nvml *nvml, struct tccl_error *err)
     int (*init)(unsigned), (*find)(int *, const char *), (*reaches)(int *, int, int);
     int devices[TCCL_NVML_GPUS], can;
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-
     if (!library)
         return tccl_fail(err, "there is no libcuda.so.1");
     *(void **)&init = dlsym(library, "cuInit");

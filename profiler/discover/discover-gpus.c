@@ -56,7 +56,6 @@ static int collect_pci(struct tccl_scene *scene, struct gpus *gpus, struct tccl_
 {
     hwloc_obj_t object = NULL;
     char busid[TCCL_BUSID];
-
     while ((object = hwloc_get_next_pcidev(scene->topology, object))) {
         const struct hwloc_pcidev_attr_s *pci = &object->attr->pcidev;
         if (pci->vendor_id != NVIDIA || (pci->class_id != CLASS_VGA && pci->class_id != CLASS_3D))
@@ -83,7 +82,6 @@ static void name_gpu(struct tccl_scene *scene, hwloc_obj_t object, struct tccl_g
 {
     const char *model = nvml && nvml->name[0] ? nvml->name : NULL;
     const char *root = scene->options->root;
-
     if (!model && scene->facts &&
         tccl_sys_member(root, "Model", gpu->model, sizeof(gpu->model),
                         "/proc/driver/nvidia/gpus/%s/information", gpu->busid))
@@ -107,7 +105,6 @@ static void describe(struct tccl_scene *scene, const struct gpu *from, int i)
     struct tccl_gpu *gpu = &found->site.machine.gpus[i];
     const struct tccl_nvml_gpu *nvml = nvml_gpu(scene, from->busid);
     char what[TCCL_BUSID + 8], minor[16], *end;
-
     *gpu = (struct tccl_gpu){.parent = -1, .sm = nvml ? nvml->sm : 0};
     memcpy(gpu->busid, from->busid, TCCL_BUSID);
     name_gpu(scene, from->object, gpu, nvml);
@@ -129,7 +126,6 @@ int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_machine *machine = scene->machine;
     struct gpus gpus = {0};
-
     if (collect_pci(scene, &gpus, err) != 0)
         return -1;
     for (int i = 0; i < scene->nvml.n_gpus; i++) {
@@ -189,7 +185,6 @@ static bool add_nvlinks(struct tccl_scene *scene)
     struct hwloc_distances_s *table;
     unsigned count = 1;
     bool any = false;
-
     if (!scene->topology ||
         hwloc_distances_get_by_name(scene->topology, "NVLinkBandwidth", &count, &table, 0) < 0 ||
         count == 0)
@@ -214,7 +209,6 @@ static bool add_nvlinks(struct tccl_scene *scene)
 static void p2p_from_tree(struct tccl_scene *scene)
 {
     struct tccl_machine *machine = scene->machine;
-
     for (int a = 0; a < machine->n_gpus; a++)
         for (int b = 0; b < machine->n_gpus; b++)
             machine->p2p[a][b] =
@@ -233,7 +227,6 @@ void tccl_scene_p2p(struct tccl_scene *scene)
 {
     struct tccl_machine *machine = scene->machine;
     const struct tccl_nvml *nvml = &scene->nvml;
-
     if (!nvml->knows_p2p || nvml->n_gpus != machine->n_gpus) {
         p2p_from_tree(scene);
         return;
@@ -252,7 +245,6 @@ int tccl_scene_stand_ins(struct tccl_scene *scene, int count, struct tccl_error 
     struct tccl_machine *machine = &found->site.machine;
     const struct tccl_gpu real = machine->gpus[0];
     tccl_bus bus = 0;
-
     if (machine->n_gpus != 1)
         return tccl_fail(err,
                          "--devices: this machine has %d GPUs; one that stands for several "

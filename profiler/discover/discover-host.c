@@ -21,7 +21,6 @@ static void find_cores(struct tccl_scene *scene, hwloc_obj_type_t type, struct c
 {
     hwloc_obj_t object = NULL;
     cpu_set_t usable;
-
     cores->count = 0;
     CPU_ZERO(&usable);
     sched_getaffinity(0, sizeof(usable), &usable);
@@ -40,7 +39,6 @@ static void find_cores(struct tccl_scene *scene, hwloc_obj_type_t type, struct c
 static int memory_of_core(struct tccl_scene *scene, hwloc_obj_t core, int cpu)
 {
     bool nearest;
-
     for (int i = 0; i < scene->machine->n_memories; i++)
         if (hwloc_bitmap_isset(core->nodeset, (unsigned)scene->machine->nodes[i]))
             return i;
@@ -60,7 +58,6 @@ static void add_core(struct tccl_scene *scene, const struct cores *cores, int co
     const char *cpu = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
     int i = machine->n_gpus++;
     struct tccl_gpu *gpu = &machine->gpus[i];
-
     *gpu = (struct tccl_gpu){.minor = i, .parent = -1};
     gpu->numa = memory_of_core(scene, cores->object[core], cores->cpu[core]);
     snprintf(gpu->busid, sizeof(gpu->busid), "00f0:00:%02x.0", i);
@@ -80,7 +77,6 @@ static void add_loopback(struct tccl_scene *scene)
 {
     struct tccl_found *found = scene->found;
     struct tccl_machine *machine = &found->site.machine;
-
     machine->n_nics = 1;
     machine->nics[0] = (struct tccl_nic){.name = "lo",
                                          .busid = "00f1:00:00.0",
@@ -98,7 +94,6 @@ int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err)
     struct tccl_machine *machine = scene->machine;
     int count = scene->options->devices;
     struct cores cores;
-
     find_cores(scene, HWLOC_OBJ_CORE, &cores);
     if (cores.count < 2) /* threads of one core, or no cores known */
         find_cores(scene, HWLOC_OBJ_PU, &cores);

@@ -20,7 +20,6 @@ static int compare_numbers(const void *a, const void *b)
 static int add_memory(struct tccl_scene *scene, hwloc_obj_t node, struct tccl_error *err)
 {
     struct tccl_machine *machine = scene->machine;
-
     /* Memory of a GPU that the kernel shows as a node (Grace, POWER9) holds no bounce buffers. */
     if (node->attr->numanode.local_memory == 0 ||
         (node->subtype && strcmp(node->subtype, "GPUMemory") == 0)) {
@@ -42,7 +41,6 @@ int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
     struct tccl_machine *machine = scene->machine;
     int *nodes = machine->nodes;
     hwloc_obj_t node = NULL;
-
     while ((node = hwloc_get_next_obj_by_type(scene->topology, HWLOC_OBJ_NUMANODE, node)))
         if (add_memory(scene, node, err) != 0)
             return -1;
@@ -76,7 +74,6 @@ static int nearest_memory(struct tccl_scene *scene, int node)
     struct hwloc_distances_s *table;
     unsigned count = 1;
     int best = 0;
-
     if (hwloc_distances_get_by_name(scene->topology, "NUMALatency", &count, &table, 0) < 0 ||
         count == 0)
         return 0;
@@ -98,7 +95,6 @@ static int nearest_memory(struct tccl_scene *scene, int node)
 int tccl_scene_memory_at(struct tccl_scene *scene, int node, bool *nearest)
 {
     int memory = memory_index(scene, node);
-
     *nearest = memory < 0;
     return memory < 0 ? nearest_memory(scene, node) : memory;
 }
@@ -107,7 +103,6 @@ int tccl_scene_memory_at(struct tccl_scene *scene, int node, bool *nearest)
 static int node_of(struct tccl_scene *scene, hwloc_obj_t place, const char *busid)
 {
     long node;
-
     if (scene->facts &&
         tccl_sys_number(scene->options->root, &node, "/sys/bus/pci/devices/%s/numa_node", busid) &&
         node >= 0 && node <= MAX_NODE)
@@ -147,7 +142,6 @@ void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus)
 {
     hwloc_obj_t node = node_object(scene, scene->machine->nodes[memory]);
     unsigned cpu;
-
     CPU_ZERO(cpus);
     if (scene->found->recorded || !node)
         return;

@@ -82,7 +82,6 @@ static void keep(struct element *element, const char *name, size_t length, const
                  size_t size)
 {
     char text[VALUE];
-
     for (int i = 0; i < ATTRIBUTES; i++)
         if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) {
             snprintf(text, sizeof(text), "%.*s", size < VALUE ? (int)size : VALUE - 1, value);
@@ -117,7 +116,6 @@ static const char *read_attributes(const char *at, struct element *element, bool
 static int number(const struct element *element, enum attribute name, int none)
 {
     const char *text = element->values[name];
-
     return text[0] ? (int)strtol(text, NULL, 0) : none;
 }
 
@@ -135,7 +133,6 @@ static bool same(const char *a, const char *b)
 static int family_of(const struct element *cpu)
 {
     int family = number(cpu, FAMILYID, 0);
-
     return family >= 0x80 && family <= 0xfff ? (family & 15) + family / 16 : family;
 }
 
@@ -143,7 +140,6 @@ static int enter_cpu(struct reader *reader, struct element *cpu)
 {
     struct tccl_machine *machine = reader->scene->machine;
     int node = number(cpu, NUMAID, 0);
-
     node = node < 0 ? 0 : node;
     machine->cpu = tccl_cpu_of(cpu->values[ARCH], cpu->values[VENDOR], family_of(cpu),
                                number(cpu, MODELID, 0));
@@ -162,7 +158,6 @@ static int enter_cpu(struct reader *reader, struct element *cpu)
 static int place(struct reader *reader, int depth, int *numa, int *parent)
 {
     struct tccl_machine *machine = reader->scene->machine;
-
     *parent = -1;
     for (int i = 0; i < depth; i++) {
         struct element *above = &reader->open[i];
@@ -198,7 +193,6 @@ static int place(struct reader *reader, int depth, int *numa, int *parent)
 static void write_model(const struct element *pci, char model[static TCCL_NAME])
 {
     const char *vendor = pci->values[VENDOR], *device = pci->values[DEVICE];
-
     snprintf(model, TCCL_NAME, "%.8s:%.8s", vendor + (strncmp(vendor, "0x", 2) == 0 ? 2 : 0),
              device + (strncmp(device, "0x", 2) == 0 ? 2 : 0));
 }
@@ -211,7 +205,6 @@ static int enter_gpu(struct reader *reader, const struct element *gpu, int depth
     struct tccl_machine *machine = scene->machine;
     struct tccl_gpu entry = {.minor = -1, .slot = slot_gbps(pci), .sm = number(gpu, SM, 0)};
     tccl_bus bus;
-
     if (machine->n_gpus == TCCL_MAX_GPUS)
         return tccl_fail(reader->err, "more than %d GPUs: that many are not supported",
                          TCCL_MAX_GPUS);
@@ -245,7 +238,6 @@ static int enter_net(struct reader *reader, const struct element *net)
     struct tccl_nic entry = {.gbps = number(net, SPEED, 0) / 8e3, .slot = slot_gbps(pci)};
     int at = machine->n_nics;
     tccl_bus bus;
-
     snprintf(entry.name, sizeof(entry.name), "%.63s", net->values[NAME]);
     if (pci->kind != PCI || tccl_bus_parse(pci->values[BUSID], &bus) != 0)
         return tccl_tally_add(&reader->virtual_nics, entry.name), 0;
@@ -284,14 +276,12 @@ static int enter_net(struct reader *reader, const struct element *net)
 static bool is_foreign(const struct reader *reader, const struct element *cpu)
 {
     const char *first = reader->open[0].values[HOST_HASH];
-
     return first[0] && cpu->values[HOST_HASH][0] && !same(first, cpu->values[HOST_HASH]);
 }
 
 static int enter(struct reader *reader, struct element *element)
 {
     struct element *above = reader->depth > 0 ? &reader->open[reader->depth - 1] : NULL;
-
     element->index = -1;
     if (!above) {
         element->kind = element->kind == SYSTEM ? SYSTEM : OTHER;
@@ -318,7 +308,6 @@ static int leave(struct reader *reader)
 {
     const struct element *pci = &reader->open[reader->depth];
     const struct element unknown = {.kind = GPU};
-
     if (pci->kind != PCI || strncmp(pci->values[CLASS], "0x03", 4) != 0 ||
         (pci->values[VENDOR][0] && !same(pci->values[VENDOR], "0x10de")) || pci->index >= 0 ||
         tccl_machine_find_gpu(reader->scene->machine, pci->values[BUSID]) >= 0)
@@ -332,7 +321,6 @@ static const char *read_tag(struct reader *reader, const char *at)
     size_t length = strcspn(at + 1, " \t\r\n/>");
     struct element *element = &reader->open[reader->depth];
     bool closed;
-
     if (at[1] == '/') {
         if (reader->depth-- == 0)
             return tccl_fail(reader->err, "has an end tag without its beginning"), NULL;
@@ -370,7 +358,6 @@ static int read_all(struct reader *reader, const char *text)
 static void sort_memories(struct tccl_machine *machine)
 {
     int place_of[TCCL_MAX_MEMORIES], nodes[TCCL_MAX_MEMORIES];
-
     for (int i = 0; i < machine->n_memories; i++) {
         place_of[i] = 0;
         for (int k = 0; k < machine->n_memories; k++)
@@ -389,7 +376,6 @@ static void sort_memories(struct tccl_machine *machine)
 bool tccl_is_nccl_topology(const char *text)
 {
     const char *root = strstr(text, "<system");
-
     return root && strchr(" \t\r\n>", root[strlen("<system")]) && !strstr(text, "<topology");
 }
 
@@ -397,7 +383,6 @@ int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_erro
 {
     struct tccl_machine *machine = scene->machine;
     cleanup_free struct reader *reader = calloc(1, sizeof(*reader));
-
     if (!reader)
         return tccl_fail(err, "out of memory");
     reader->scene = scene;
@@ -415,7 +400,6 @@ int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_erro
             machine->gpudirect[nic][gpu] = reader->nic_gdr[nic] && reader->gpu_gdr[gpu];
     const struct tccl_tally *nics = &reader->virtual_nics;
     char others[TCCL_OTHERS];
-
     if (nics->count > 0)
         tccl_scene_note(reader->scene, "NIC %s%s: without a PCI device, left out", nics->first,
                         tccl_tally_others(nics, others));

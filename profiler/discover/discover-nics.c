@@ -34,7 +34,6 @@ static double guess_rate(const struct nic *nic)
 {
     static const int rates[] = {400, 200, 100, 56, 40, 25, 10, 1}; /* Gb/s */
     double link = nic->object->attr->pcidev.linkspeed * 8;
-
     for (size_t i = 0; link > 0 && i < sizeof(rates) / sizeof(*rates); i++)
         if (rates[i] <= link * 1.3) /* rates of old links were given before encoding */
             return rates[i] / 8.0;
@@ -48,7 +47,6 @@ static bool port_is_up(const struct tccl_scene *scene, hwloc_obj_t os, int port,
     const char *recorded;
     enum tccl_sys_link link =
         scene->facts ? tccl_sys_port_link(scene->options->root, os->name, port) : TCCL_LINK_UNKNOWN;
-
     *known = link != TCCL_LINK_UNKNOWN;
     if (*known)
         return link == TCCL_LINK_UP;
@@ -63,7 +61,6 @@ static int find_port(const struct tccl_scene *scene, hwloc_obj_t os, struct nic 
 {
     int first = 0, n_known = 0;
     bool known;
-
     for (int port = 1; port <= MAX_PORTS; port++) {
         bool up = port_is_up(scene, os, port, &known);
         n_known += known;
@@ -77,7 +74,6 @@ static int find_port(const struct tccl_scene *scene, hwloc_obj_t os, struct nic 
 static const char *rdma_kind(struct tccl_scene *scene, hwloc_obj_t pci, const char *name, int port)
 {
     char layer[32] = "";
-
     if (scene->facts)
         tccl_sys_text(scene->options->root, layer, sizeof(layer),
                       "/sys/class/infiniband/%s/ports/%d/link_layer", name, port);
@@ -100,7 +96,6 @@ static void read_rdma(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
     hwloc_obj_t net = os_child(nic->object, HWLOC_OBJ_OSDEV_NETWORK);
     char text[64] = "";
     int port = find_port(scene, os, nic);
-
     nic->up = port > 0;
     nic->kind = rdma_kind(scene, nic->object, os->name, port > 0 ? port : 1);
     tccl_clean(nic->netdev, sizeof(nic->netdev), net ? net->name : "");
@@ -113,7 +108,6 @@ static void read_rdma(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
 static void read_ethernet(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
 {
     long speed = 0;
-
     nic->kind = nic->object->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "ethernet";
     tccl_clean(nic->netdev, sizeof(nic->netdev), os->name);
     nic->up = true;
@@ -129,7 +123,6 @@ static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
 {
     hwloc_obj_t rdma = os_child(pci, HWLOC_OBJ_OSDEV_OPENFABRICS);
     hwloc_obj_t os = rdma ? rdma : os_child(pci, HWLOC_OBJ_OSDEV_NETWORK);
-
     if (!os)
         return false;
     *nic = (struct nic){.object = pci, .rdma = rdma};
@@ -165,7 +158,6 @@ static bool wanted(const struct nic *nic, bool any_rdma, bool any_fast, struct l
                                  ? &left_out->slow
                                  : NULL;
     char name[TCCL_NAME + TCCL_BUSID + 4];
-
     snprintf(name, sizeof(name), "%.40s (%s)", nic->nic.name, nic->nic.busid);
     if (why)
         tccl_tally_add(why, name);
@@ -175,7 +167,6 @@ static bool wanted(const struct nic *nic, bool any_rdma, bool any_fast, struct l
 static void say_left_out(struct tccl_scene *scene, const struct tccl_tally *tally, const char *why)
 {
     char others[TCCL_OTHERS];
-
     if (tally->count > 0)
         tccl_scene_note(scene, "NIC %s%s left out: %s", tally->first,
                         tccl_tally_others(tally, others), why);
@@ -195,7 +186,6 @@ static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NIC
     hwloc_obj_t pci = NULL;
     struct nic nic;
     int count = 0;
-
     while ((pci = hwloc_get_next_pcidev(scene->topology, pci)))
         if (look_at(scene, pci, &nic) && nic.up && !nic.is_virtual) {
             any_rdma |= nic.rdma;
@@ -220,7 +210,6 @@ static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NIC
 static void say_what_is_guessed(struct tccl_scene *scene, const struct nic *nics, int count)
 {
     char others[TCCL_OTHERS];
-
     for (int i = 0; i < count; i++) {
         struct tccl_tally alike = {0};
         bool said = false;
@@ -241,7 +230,6 @@ static void keep(struct tccl_scene *scene, const struct nic *nic)
     struct tccl_found *found = scene->found;
     int i = found->site.machine.n_nics++;
     char what[TCCL_NAME + 8];
-
     found->site.machine.nics[i] = nic->nic;
     snprintf(what, sizeof(what), "NIC %s", nic->nic.name);
     found->site.machine.nics[i].numa =
@@ -260,7 +248,6 @@ int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
     struct tccl_machine *machine = scene->machine;
     struct nic nics[TCCL_MAX_NICS];
     int count = collect(scene, nics, err);
-
     if (count < 0)
         return -1;
     for (int i = 0; i < count; i++) {
@@ -284,7 +271,6 @@ void tccl_scene_gpudirect(struct tccl_scene *scene)
 {
     struct tccl_machine *machine = scene->machine;
     bool able = !scene->facts || tccl_sys_gpudirect(scene->options->root), any_near = false;
-
     for (int nic = 0; nic < machine->n_nics; nic++)
         for (int gpu = 0; gpu < machine->n_gpus; gpu++) {
             bool rdma = strcmp(scene->found->nic_kind[nic], "ethernet") != 0;

@@ -25,7 +25,6 @@ static int kind_as_v2(long bits)
                  {8, 5 /* coprocessor, also with GPU */},
                  {4, 1 /* GPU */},
                  {64, 4 /* DMA engine */}};
-
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         if (bits & kinds[i].bits)
             return kinds[i].kind;
@@ -38,7 +37,6 @@ static bool is_far(const char *tag, size_t size)
 {
     static const char pu[] = " type=\"PU\"", node[] = " type=\"NUMANode\"", name[] = " os_index=\"";
     const char *number = memmem(tag, size, name, sizeof(name) - 1);
-
     bool counts =
         memmem(tag, size, pu, sizeof(pu) - 1) || memmem(tag, size, node, sizeof(node) - 1);
     return counts && (!number || strtoul(number + sizeof(name) - 1, NULL, 10) > MAX_NUMBER);
@@ -48,7 +46,6 @@ static bool is_far(const char *tag, size_t size)
 static int check_objects(const char *text, struct tccl_error *err)
 {
     int depth = 0;
-
     for (const char *at = strchr(text, '<'); at; at = strchr(at + 1, '<')) {
         if (strncmp(at, "</object", 8) == 0)
             depth--;
@@ -67,7 +64,6 @@ static int check_objects(const char *text, struct tccl_error *err)
 static void drop_comments(char *text)
 {
     char *to = text, *end;
-
     for (char *from = text; *from;)
         if (strncmp(from, "<!--", 4) == 0 && (end = strstr(from + 4, "-->")))
             from = end + 3;
@@ -81,7 +77,6 @@ static void drop_comments(char *text)
 static void replace_kinds(const char *text, FILE *out)
 {
     static const char name[] = "osdev_type=\"";
-
     for (const char *at; (at = strstr(text, name));) {
         char *end;
         at += sizeof(name) - 1;
@@ -98,7 +93,6 @@ static int convert(const char *text, FILE *out, struct tccl_error *err)
     const char *start = strstr(text, root);
     const char *version = start ? strstr(start, v3) : NULL;
     const char *end = start ? strchr(start, '>') : NULL;
-
     if (!start || !end)
         return tccl_fail(err, "is no XML that lstopo or NCCL wrote");
     if (check_objects(start, err) != 0)
@@ -119,7 +113,6 @@ char *tccl_topology_as_v2(const char *text, struct tccl_error *err)
     char *copy = NULL;
     size_t size;
     FILE *out = bare ? open_memstream(&copy, &size) : NULL;
-
     if (!out)
         return tccl_fail(err, "out of memory"), NULL;
     drop_comments(bare);
@@ -153,7 +146,6 @@ int tccl_topology_live(hwloc_topology_t *topology, struct tccl_error *err)
     /* These would start GPU drivers in this process, which forks later. */
     static const char *const without[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"};
     hwloc_topology_t fresh;
-
     *topology = NULL;
     if (hwloc_topology_init(&fresh) != 0)
         return tccl_fail(err, "hwloc: %s", strerror(errno));
@@ -165,7 +157,6 @@ int tccl_topology_live(hwloc_topology_t *topology, struct tccl_error *err)
 static int load_text(const char *text, hwloc_topology_t *topology, struct tccl_error *err)
 {
     hwloc_topology_t fresh;
-
     if (hwloc_topology_init(&fresh) != 0)
         return tccl_fail(err, "hwloc: %s", strerror(errno));
     if (hwloc_topology_set_xmlbuffer(fresh, text, (int)strlen(text) + 1) < 0) {
@@ -182,7 +173,6 @@ __attribute__((noreturn)) static void load_and_exit(const char *text)
     struct tccl_error ignored = {0};
     hwloc_topology_t topology;
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-
     setrlimit(RLIMIT_CORE, &no_core);
     setrlimit(RLIMIT_CPU, &cpu);
     signal(SIGALRM, SIG_DFL);
@@ -198,7 +188,6 @@ static int try_text(const char *text, struct tccl_error *err)
 {
     int status = 0;
     pid_t child = fork();
-
     if (child < 0)
         return tccl_fail(err, "fork: %s", strerror(errno));
     if (child == 0)
@@ -217,7 +206,6 @@ int tccl_topology_recorded(const char *path, hwloc_topology_t *topology, struct 
 {
     cleanup_free char *text = NULL;
     size_t size;
-
     *topology = NULL;
     if (tccl_read_file(path, TCCL_MAX_TOPOLOGY, &text, &size, err) != 0)
         return -1;

@@ -28,7 +28,6 @@ static bool has_bridge_below(hwloc_obj_t bridge, bool numbered)
 static bool is_switch(hwloc_obj_t bridge)
 {
     hwloc_obj_t above = bridge->parent;
-
     if (!is_pci_bridge(above))
         return has_bridge_below(bridge, true);
     return !is_switch(above) && has_bridge_below(bridge, false);
@@ -43,7 +42,6 @@ static int enter_above(struct tccl_scene *scene, hwloc_obj_t object, int numa, i
     hwloc_obj_t bridge = object->parent;
     char name[TCCL_BUSID];
     int above;
-
     while (is_pci_bridge(bridge) && !is_switch(bridge))
         bridge = bridge->parent;
     *parent = -1;
@@ -86,7 +84,6 @@ static int place(struct tccl_scene *scene, hwloc_obj_t object, int *numa, int *p
 double tccl_slot_gbps(double gts, int lanes)
 {
     bool known = gts >= 2.5 && gts <= 64;
-
     /* 15, 30, 60, 120, 240 and 480 for 2.5 to 64 GT/s, of which up to 5 GT/s a fifth is coding. */
     return (known ? gts * (gts <= 5 ? 6 : 7.5) : 60) / 80 * (lanes > 0 && lanes <= 32 ? lanes : 16);
 }
@@ -99,7 +96,6 @@ static double slot_of(const struct tccl_scene *scene, const char *busid)
     const char *root = scene->options->root;
     double gts = 0;
     long lanes = -1;
-
     if (!scene->facts || !tccl_sys_exists(root, "/sys/bus/pci/devices/%s", busid))
         return 0;
     for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
@@ -118,7 +114,6 @@ static double slot_of(const struct tccl_scene *scene, const char *busid)
 static void find_slots(struct tccl_scene *scene)
 {
     struct tccl_machine *machine = scene->machine;
-
     for (int i = 0; i < machine->n_gpus; i++)
         machine->gpus[i].slot = slot_of(scene, machine->gpus[i].busid);
     for (int i = 0; i < machine->n_nics; i++)
@@ -130,7 +125,6 @@ static void find_slots(struct tccl_scene *scene)
 int tccl_scene_switches(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_machine *machine = scene->machine;
-
     for (int i = 0; i < machine->n_gpus; i++)
         if (place(scene, scene->gpu_object[i], &machine->gpus[i].numa, &machine->gpus[i].parent,
                   err) != 0)

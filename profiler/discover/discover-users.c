@@ -26,7 +26,6 @@ static void users_from_nvml(struct tccl_scene *scene)
 {
     struct tccl_found *found = scene->found;
     struct tccl_machine *machine = &found->site.machine;
-
     for (int i = 0; i < scene->nvml.n_gpus; i++) {
         const struct tccl_nvml_gpu *from = &scene->nvml.gpus[i];
         int gpu = tccl_machine_find_gpu(machine, from->busid);
@@ -51,7 +50,6 @@ static unsigned open_gpus(struct tccl_scene *scene, const char *folder)
     int minor;
     cleanup_dir DIR *files = opendir(folder);
     struct dirent *entry;
-
     for (int n = 0; files && n < MAX_FILES && (entry = readdir(files)); n++) {
         if (snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= PATH_MAX)
             continue;
@@ -69,7 +67,6 @@ static void add_users(struct tccl_scene *scene, const char *name, int pid)
     const char *root = scene->options->root ? scene->options->root : "";
     struct tccl_found *found = scene->found;
     char folder[PATH_MAX];
-
     if (snprintf(folder, sizeof(folder), "%s/proc/%d/fd", root, pid) >= PATH_MAX)
         return;
     unsigned mask = open_gpus(scene, folder);
@@ -85,7 +82,6 @@ static bool look_at_processes(struct tccl_scene *scene)
     char path[PATH_MAX], name[TCCL_NAME];
     bool mps = false;
     struct dirent *entry;
-
     if (snprintf(path, sizeof(path), "%s/proc", root ? root : "") >= PATH_MAX)
         return false;
     cleanup_dir DIR *processes = opendir(path);

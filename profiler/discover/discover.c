@@ -18,7 +18,6 @@ void tccl_scene_note(struct tccl_scene *scene, const char *format, ...)
     struct tccl_found *found = scene->found;
     char text[sizeof(found->notes[0])];
     va_list arguments;
-
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
@@ -50,7 +49,6 @@ void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID])
     const struct hwloc_pcidev_attr_s *pci = object->type == HWLOC_OBJ_BRIDGE
                                                 ? &object->attr->bridge.upstream.pci
                                                 : &object->attr->pcidev;
-
     snprintf(busid, TCCL_BUSID, "%04x:%02x:%02x.%x", (unsigned)pci->domain, pci->bus,
              pci->dev & 31U, pci->func & 7U);
 }
@@ -58,7 +56,6 @@ void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID])
 int tccl_busid_compare(const char *a, const char *b)
 {
     size_t length = strlen(a), other = strlen(b);
-
     return length != other ? (length > other) - (length < other) : strcmp(a, b);
 }
 
@@ -67,7 +64,6 @@ static const char *fact(hwloc_topology_t topology, const char *name)
 {
     hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
     const char *value = package ? hwloc_obj_get_info_by_name(package, name) : NULL;
-
     if (!value)
         value = hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), name);
     return value ? value : "";
@@ -96,7 +92,6 @@ enum tccl_cpu tccl_cpu_of(const char *architecture, const char *vendor, int fami
 static void name_machine(struct tccl_machine *machine)
 {
     bool mixed = false;
-
     for (int i = 1; i < machine->n_gpus; i++)
         mixed |= strcmp(machine->gpus[i].model, machine->gpus[0].model) != 0;
     snprintf(machine->name, sizeof(machine->name), "%dx-%.56s", machine->n_gpus,
@@ -111,7 +106,6 @@ static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
     struct tccl_site *site = &scene->found->site;
     struct tccl_error trouble = {0};
     char others[TCCL_OTHERS];
-
     /* Library and driver are asked before the PCI tree is read: they say which GPUs work. */
     int rc = scene->facts ? tccl_nvml_read(&scene->nvml, &trouble) : 1;
     scene->nvml_failed = rc < 0;
@@ -144,7 +138,6 @@ static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
 static int open_topology(struct tccl_scene *scene, struct tccl_error *err)
 {
     const struct tccl_discover_options *options = scene->options;
-
     if (options->xml && options->host)
         return tccl_fail(err, "a recorded machine has no cores that could stand for GPUs here");
     int rc = options->xml ? tccl_topology_recorded(options->xml, &scene->topology, err)
@@ -163,7 +156,6 @@ static int read_nccl(struct tccl_scene *scene, struct tccl_error *err)
     const struct tccl_discover_options *options = scene->options;
     cleanup_free char *text = NULL;
     size_t size;
-
     if (!options->xml || options->host)
         return 1;
     if (tccl_read_file(options->xml, TCCL_MAX_TOPOLOGY, &text, &size, err) != 0)
@@ -182,7 +174,6 @@ int tccl_discover(const struct tccl_discover_options *options, struct tccl_found
                   struct tccl_error *err)
 {
     struct tccl_scene scene = {.options = options, .found = found, .machine = &found->site.machine};
-
     memset(found, 0, sizeof(*found));
     int read = read_nccl(&scene, err);
     if (read <= 0)

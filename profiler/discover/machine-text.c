@@ -37,7 +37,6 @@ static int gres_of(const struct tccl_found *found, int gpu)
 static int model_width(const struct tccl_machine *machine)
 {
     int width = 5;
-
     for (int i = 0; i < machine->n_gpus; i++)
         if ((int)strlen(machine->gpus[i].model) > width)
             width = (int)strlen(machine->gpus[i].model);
@@ -49,7 +48,6 @@ static void print_gpu(FILE *out, const struct tccl_machine *machine, const struc
 {
     const struct tccl_gpu *gpu = &machine->gpus[i];
     char minor[NUMBER], index[NUMBER], sm[NUMBER];
-
     fprintf(out, "%-4d %-13s %-*s %4d %5s %3s", i, gpu->busid, model_width(machine), gpu->model,
             machine->nodes[gpu->numa], known(gpu->minor, minor),
             known(gpu->sm > 0 ? gpu->sm : -1, sm));
@@ -67,7 +65,6 @@ static void print_nics(FILE *out, const struct tccl_machine *machine,
                        const struct tccl_found *found)
 {
     char direct[GPUS_TEXT];
-
     if (machine->n_nics == 0)
         return;
     fprintf(out, "\n%-12s %-13s %4s %8s %-12s %-9s  %-13s", "NIC", "BUS ID", "NUMA", "GB/S",
@@ -127,7 +124,6 @@ static bool is_direct(const struct tccl_machine *machine, struct tccl_device a,
 static void print_device_name(FILE *out, const struct tccl_machine *machine, int i, int width)
 {
     char name[TCCL_NAME];
-
     if (i < machine->n_gpus)
         snprintf(name, sizeof(name), "GPU%d", i);
     else
@@ -140,7 +136,6 @@ static void print_paths(FILE *out, const struct tccl_machine *machine,
 {
     int count = machine->n_gpus + machine->n_nics, width = 6;
     char entry[8];
-
     if (count < 2)
         return;
     for (int i = 0; i < machine->n_nics; i++)
@@ -201,7 +196,6 @@ static void add(struct parts *parts, enum part_kind kind, int index)
 static void find_devices(const struct sketch *sketch, int parent, int numa, struct parts *parts)
 {
     const struct tccl_machine *machine = sketch->machine;
-
     for (int i = 0; i < machine->n_switches; i++)
         if (machine->switches[i].parent == parent &&
             (parent >= 0 || machine->switches[i].numa == numa))
@@ -228,7 +222,6 @@ static void print_part(const struct sketch *sketch, struct part part)
         [PACKAGE] = "1", [MEMORY] = "34", [SWITCH] = "33", [GPU] = "32", [NIC] = "36"};
     const struct tccl_machine *machine = sketch->machine;
     FILE *out = sketch->out;
-
     if (sketch->colour)
         fprintf(out, "\033[%sm", colours[part.kind]);
     if (part.kind == PACKAGE)
@@ -253,7 +246,6 @@ static void draw(struct sketch *sketch, const struct parts *parts)
                                             {"├─ ", "└─ ", "│  ", "   "}};
     const char *const *mark = marks[sketch->lines];
     size_t length = strlen(sketch->prefix);
-
     for (int i = 0; i < parts->count; i++) {
         struct part part = parts->list[i];
         struct parts below = {0};
@@ -278,7 +270,6 @@ static void sketch_machine(FILE *out, const struct tccl_machine *machine, const 
     const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
     struct sketch sketch = {.out = out, .machine = machine, .package_of = package_of};
     struct parts top = {0};
-
     setlocale(LC_CTYPE, "");
     sketch.lines = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     sketch.colour =
@@ -320,7 +311,6 @@ static const struct {
 void tccl_format_marks(unsigned marks, char text[static TCCL_MARKS_TEXT])
 {
     size_t used = 0;
-
     text[0] = '\0';
     for (size_t i = 0; i < sizeof(mark_names) / sizeof(*mark_names); i++)
         if (marks & mark_names[i].mark)
@@ -337,7 +327,6 @@ static json_t *paths_json(const struct tccl_machine *machine)
 {
     int count = machine->n_gpus + machine->n_nics;
     json_t *rows = json_array();
-
     for (int a = 0; a < count; a++) {
         json_t *row = json_array();
         for (int b = 0; b < count; b++)
@@ -354,7 +343,6 @@ json_t *tccl_found_to_json(const struct tccl_found *found)
     char id[TCCL_HASH_HEX], marks[TCCL_MARKS_TEXT];
     json_t *sockets = json_array(), *notes = json_array();
     json_t *gpus = json_array(), *nics = json_array();
-
     for (int i = 0; i < machine->n_gpus; i++)
         json_array_append_new(
             gpus, json_pack("{s:s, s:o, s:i, s:i, s:s}", "busid", machine->gpus[i].busid, "nvml",
@@ -368,7 +356,6 @@ json_t *tccl_found_to_json(const struct tccl_found *found)
         json_array_append_new(sockets, unless_negative(found->package_of[i]));
     for (int i = 0; i < found->n_notes; i++)
         json_array_append_new(notes, json_string(found->notes[i]));
-
     tccl_machine_id(machine, id);
     tccl_format_marks(found->marks, marks);
     return json_pack("{s:s, s:s, s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", id,

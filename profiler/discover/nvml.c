@@ -80,7 +80,6 @@ struct entry {
 static void find(void *handle, const char *name, void *function)
 {
     void *symbol = dlsym(handle, name);
-
     memcpy(function, &symbol, sizeof(symbol));
 }
 
@@ -92,7 +91,6 @@ static void find_processes(struct library *library)
     } forms[] = {{"nvmlDeviceGetComputeRunningProcesses_v3", sizeof(struct process_v2)},
                  {"nvmlDeviceGetComputeRunningProcesses_v2", sizeof(struct process_v2)},
                  {"nvmlDeviceGetComputeRunningProcesses", sizeof(struct process_v1)}};
-
     for (size_t i = 0; i < sizeof(forms) / sizeof(*forms) && !library->processes; i++) {
         find(library->handle, forms[i].name, &library->processes);
         library->process_size = forms[i].size;
@@ -103,7 +101,6 @@ static void find_processes(struct library *library)
 static bool find_all(struct library *library)
 {
     void *handle = library->handle;
-
 #define FIND(member, name, ...) find(handle, name, &library->member);
     CALLS(FIND)
 #undef FIND
@@ -124,7 +121,6 @@ static int fail(const struct library *library, const char *what, int code, struc
                           ? ": the driver was updated; reload it or restart this machine"
                       : code == DRIVER_NOT_LOADED ? ": load it (modprobe nvidia)"
                                                   : "";
-
     tccl_clean(text, sizeof(text), why);
     return tccl_fail(err, "NVML: %s: %s (error %d)%s", what, text[0] ? text : "failed", code, now);
 }
@@ -135,7 +131,6 @@ static void read_users(const struct library *library, device device, struct tccl
 {
     cleanup_free unsigned char *room = calloc(MOST_PROCESSES, PROCESS_BYTES);
     unsigned count = MOST_PROCESSES, pid;
-
     if (!room || !library->processes || library->processes(device, &count, room) != SUCCESS)
         return;
     for (unsigned i = 0; i < count && gpu->n_users < TCCL_NVML_USERS; i++) {
@@ -153,7 +148,6 @@ static void read_details(const struct library *library, device device, struct tc
     char name[128] = "";
     unsigned number, pending;
     int major, minor;
-
     if (library->name && library->name(device, name, sizeof(name)) == SUCCESS) {
         name[sizeof(name) - 1] = '\0';
         tccl_clean(gpu->name, sizeof(gpu->name), name);
@@ -183,7 +177,6 @@ static int read_gpu(const struct library *library, unsigned index, struct entry 
 {
     struct pci_info pci = {0};
     char what[32];
-
     *entry =
         (struct entry){.gpu = {.index = (int)index, .minor = -1, .persistence = -1, .pstate = -1}};
     snprintf(what, sizeof(what), "GPU with NVML index %u", index);
@@ -204,14 +197,12 @@ static int read_gpu(const struct library *library, unsigned index, struct entry 
 static int compare(const void *a, const void *b)
 {
     uint64_t first = ((const struct entry *)a)->place, second = ((const struct entry *)b)->place;
-
     return (first > second) - (first < second);
 }
 
 static bool reaches(const struct library *library, device from, device to, int how)
 {
     int status = -1;
-
     return library->p2p(from, to, how, &status) == SUCCESS && status == P2P_OK;
 }
 
@@ -220,7 +211,6 @@ static int read_all(const struct library *library, struct tccl_nvml *nvml, struc
     struct entry entries[TCCL_NVML_GPUS];
     unsigned count = 0;
     char driver[96] = "";
-
     if (library->driver_version && library->driver_version(driver, sizeof(driver)) == SUCCESS)
         tccl_clean(nvml->driver, sizeof(nvml->driver), driver);
     int code = library->count(&count);
@@ -251,7 +241,6 @@ static int read_all(const struct library *library, struct tccl_nvml *nvml, struc
 int tccl_nvml_read(struct tccl_nvml *nvml, struct tccl_error *err)
 {
     struct library library = {.handle = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
-
     memset(nvml, 0, sizeof(*nvml));
     if (!library.handle)
         return 1;

@@ -16,7 +16,6 @@ enum { LINE = 256, MAX_LINES = 64 };
 void tccl_clean(char *to, size_t size, const char *from)
 {
     size_t used = 0;
-
     from = from ? from : "";
     from += strspn(from, " \t\r\n");
     for (; *from && *from != '\n' && used + 1 < size; from++)
@@ -40,7 +39,6 @@ static bool make_path(char path[static PATH_MAX], const char *root, const char *
                       va_list arguments)
 {
     int length = snprintf(path, PATH_MAX, "%s", root ? root : "");
-
     if (length < 0 || length >= PATH_MAX)
         return false;
     int rest = vsnprintf(path + length, (size_t)(PATH_MAX - length), format, arguments);
@@ -59,7 +57,6 @@ bool tccl_sys_text(const char *root, char *text, size_t size, const char *path, 
 {
     OPEN_PATH(file, root, path);
     char line[LINE];
-
     text[0] = '\0';
     if (!file || !fgets(line, sizeof(line), file))
         return false;
@@ -71,7 +68,6 @@ bool tccl_sys_number(const char *root, long *value, const char *path, ...)
 {
     OPEN_PATH(file, root, path);
     char line[LINE], *end;
-
     if (!file || !fgets(line, sizeof(line), file))
         return false;
     errno = 0;
@@ -88,7 +84,6 @@ bool tccl_sys_member(const char *root, const char *name, char *text, size_t size
     OPEN_PATH(file, root, path);
     char line[LINE];
     size_t length = strlen(name);
-
     text[0] = '\0';
     for (int i = 0; file && i < MAX_LINES && fgets(line, sizeof(line), file); i++)
         if (strncmp(line, name, length) == 0 && line[length] == ':') {
@@ -102,7 +97,6 @@ bool tccl_sys_exists(const char *root, const char *path, ...)
 {
     char full[PATH_MAX];
     va_list arguments;
-
     va_start(arguments, path);
     bool fits = make_path(full, root, path, arguments);
     va_end(arguments);
@@ -131,7 +125,6 @@ bool tccl_sys_gpudirect(const char *root)
     static const char *const modules[] = {"nvidia_peermem", "nv_peer_mem"};
     char version[128] = "", release[64] = "";
     int major = 0, minor = 0;
-
     for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++)
         if (tccl_sys_exists(root, "/sys/module/%s", modules[i]))
             return true;

@@ -22,7 +22,6 @@ static int parse(const json_t *json, const struct tccl_machine *machine,
                  struct tccl_provenance *from, struct tccl_error *err)
 {
     const json_t *format = json_object_get(json, "format");
-
     *from = (struct tccl_provenance){0};
     if (!json_is_integer(format))
         return tccl_fail(err, "is not the description of a profile");
@@ -47,7 +46,6 @@ int tccl_provenance_read(const char *folder, const struct tccl_machine *machine,
                          struct tccl_provenance *from, struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     tccl_profile_path(folder, ABOUT, path);
     errno = 0;
     cleanup_json json_t *json = tccl_read_json(path, PROFILE_BYTES, err);

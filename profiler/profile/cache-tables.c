@@ -39,7 +39,6 @@ void tccl_profile_drop_tables(struct tccl_profile *profile)
 size_t tccl_profile_memory(const struct tccl_profile *profile)
 {
     size_t sum = 0;
-
     for (int i = 0; i < profile->n_loaded; i++)
         sum += profile->loaded[i].bytes;
     return sum;
@@ -50,7 +49,6 @@ static void make_room(struct tccl_profile *profile, size_t bytes)
 {
     while (profile->n_loaded > 0) {
         int oldest = 0;
-
         if (tccl_profile_memory(profile) + bytes <= TABLES_BYTES &&
             profile->n_loaded < TABLES_COUNT)
             return;
@@ -65,7 +63,6 @@ static int check_gpus(const struct tccl_profile *profile, uint32_t gpus, struct 
 {
     uint32_t all = (UINT32_C(1) << profile->machine.n_gpus) - 1;
     char extra[128];
-
     if (gpus == 0)
         return tccl_fail(err, "no GPUs are named");
     if (!(gpus & ~all))
@@ -78,7 +75,6 @@ static int check_gpus(const struct tccl_profile *profile, uint32_t gpus, struct 
 static int fail_missing(uint32_t gpus, struct tccl_error *err)
 {
     char text[128];
-
     tccl_numberset_format(gpus, text, sizeof(text));
     return tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
                         "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
@@ -88,7 +84,6 @@ static struct tccl_table *read_table(const struct tccl_profile *profile, const c
                                      uint32_t gpus, struct tccl_error *err)
 {
     struct tccl_table *table = NULL;
-
     if (tccl_table_read(path, &profile->machine, &table, err) != 0)
         return NULL;
     if (table->gpus != gpus)
@@ -105,7 +100,6 @@ static struct tccl_table *read_table(const struct tccl_profile *profile, const c
 uint32_t tccl_profile_first(const struct tccl_profile *profile, uint32_t gpus)
 {
     struct tccl_exchange move;
-
     return tccl_alike_first(&profile->from.alike, gpus, &move);
 }
 
@@ -117,7 +111,6 @@ static struct tccl_stamp find_file(const struct tccl_profile *profile, uint32_t 
 {
     tccl_table_path(profile->folder, gpus, path);
     struct tccl_stamp stamp = tccl_stamp_take(path);
-
     *first = gpus;
     if (tccl_stamp_exists(&stamp) || profile->log)
         return stamp;
@@ -131,7 +124,6 @@ static struct tccl_table *move_table(const struct tccl_profile *profile, struct 
                                      const struct tccl_exchange *move, struct tccl_error *err)
 {
     struct tccl_table *table = tccl_alike_table(first, &profile->machine, move, err);
-
     tccl_table_free(first);
     if (table)
         table->noise = fmax(table->noise, profile->from.alike.noise);
@@ -144,7 +136,6 @@ const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32
     struct tccl_exchange move;
     char path[PATH_MAX];
     uint32_t first;
-
     errno = EINVAL;
     if (check_gpus(profile, gpus, err) != 0)
         return NULL;
@@ -177,7 +168,6 @@ static bool moved(const struct tccl_profile *profile, enum tccl_profile_file fil
                   const struct tccl_stamp *then)
 {
     struct tccl_stamp now = tccl_profile_stamp(profile->folder, file);
-
     return !tccl_stamp_equal(&now, then);
 }
 
@@ -194,7 +184,6 @@ bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpu
     uint32_t first;
     int known = find(profile, gpus);
     struct tccl_stamp now = find_file(profile, gpus, &first, &move, path);
-
     return known >= 0 && !tccl_stamp_equal(&now, &profile->loaded[known].stamp);
 }
 
@@ -216,7 +205,6 @@ int tccl_profile_tables(const struct tccl_profile *profile, uint32_t **masks,
 {
     struct dirent **names = NULL;
     char path[PATH_MAX];
-
     *masks = NULL;
     tccl_profile_path(profile->folder, CHAINS, path);
     int count = scandir(path, &names, is_table, alphasort);

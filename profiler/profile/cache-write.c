@@ -12,7 +12,6 @@
 static int is_left_over(const struct dirent *entry)
 {
     const char *dot = strstr(entry->d_name, ".chains.");
-
     return dot && strlen(dot) == strlen(".chains.XXXXXX");
 }
 
@@ -21,7 +20,6 @@ static void sweep(const char *folder)
     cleanup_leave struct tccl_folder chains;
     struct dirent **names = NULL;
     char path[PATH_MAX], inside[PATH_MAX + 4];
-
     tccl_profile_path(folder, CHAINS, path);
     snprintf(inside, sizeof(inside), "%s/.", path);
     if (tccl_folder_enter(&chains, inside, "can't be cleaned up", NULL) != 0)
@@ -39,7 +37,6 @@ static int check_provenance(const char *folder, const struct tccl_provenance *wa
                             struct tccl_error *err)
 {
     struct tccl_provenance found;
-
     if (tccl_provenance_read(folder, NULL, &found, err) != 0) {
         if (errno != ENOENT)
             return -1;
@@ -63,7 +60,6 @@ static int write_missing(const char *folder, enum tccl_profile_file file, const 
 {
     struct tccl_stamp stamp = tccl_profile_stamp(folder, file);
     char path[PATH_MAX];
-
     tccl_profile_path(folder, file, path);
     return tccl_stamp_exists(&stamp) ? 0 : tccl_write_json(path, 0644, json, err);
 }
@@ -73,7 +69,6 @@ static int describe(const char *folder, const struct tccl_provenance *from,
                     const struct tccl_machine *machine, const json_t *model, struct tccl_error *err)
 {
     int fresh = check_provenance(folder, from, err);
-
     if (fresh < 0)
         return -1;
     if (fresh && tccl_profile_stamp(folder, SETS).size > 0)
@@ -108,7 +103,6 @@ int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machin
     struct tccl_error ignored = {0};
     struct tccl_provenance from;
     char folder[PATH_MAX], path[PATH_MAX];
-
     *profile = NULL;
     if (!err)
         err = &ignored;
@@ -142,7 +136,6 @@ static int check_writable(const struct tccl_profile *profile, struct tccl_error 
 static bool begins_with(const char *text, const char *words)
 {
     size_t length = strlen(words);
-
     return strncmp(text, words, length) == 0 && (text[length] == '\0' || text[length] == ',');
 }
 
@@ -155,7 +148,6 @@ bool tccl_conditions_agree(const char *a, const char *b)
 static bool update_system(struct tccl_provenance *from)
 {
     struct tccl_system before = from->system;
-
     if (strcmp(from->source, "model") == 0)
         return false;
     tccl_system_read(NULL, &from->system);
@@ -167,7 +159,6 @@ static bool update_system(struct tccl_provenance *from)
 int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, struct tccl_error *err)
 {
     struct tccl_provenance *from = &profile->from;
-
     if (check_writable(profile, err) != 0)
         return -1;
     bool empty = tccl_profile_stamp(profile->folder, SETS).size == 0; /* nothing is measured */
@@ -216,7 +207,6 @@ int tccl_profile_append_joint(struct tccl_profile *profile, const struct tccl_jo
                               struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     if (check_writable(profile, err) != 0)
         return -1;
     tccl_profile_path(profile->folder, TOGETHER, path);
@@ -228,7 +218,6 @@ int tccl_profile_append_joint(struct tccl_profile *profile, const struct tccl_jo
 int tccl_profile_sync(struct tccl_profile *profile, struct tccl_error *err)
 {
     int rc = profile->log ? tccl_setlog_sync(profile->log, err) : 0;
-
     return profile->joints && tccl_setlog_sync(profile->joints, err) != 0 ? -1 : rc;
 }
 
@@ -236,7 +225,6 @@ int tccl_profile_put(struct tccl_profile *profile, const struct tccl_table *tabl
                      struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     if (check_writable(profile, err) != 0)
         return -1;
     if (strcmp(table->machine, profile->from.machine) != 0 ||

@@ -15,14 +15,12 @@ void tccl_profile_path(const char *folder, enum tccl_profile_file file, char pat
     static const char *const names[] = {
         [ABOUT] = "profile.json", [MACHINE] = "machine.json", [MODEL] = "model.json",
         [SETS] = "sets.jsonl",    [CHAINS] = "chains",        [TOGETHER] = "together.jsonl"};
-
     snprintf(path, PATH_MAX, "%.*s/%s", FOLDER_MAX, folder, names[file]);
 }
 
 struct tccl_stamp tccl_profile_stamp(const char *folder, enum tccl_profile_file file)
 {
     char path[PATH_MAX];
-
     tccl_profile_path(folder, file, path);
     return tccl_stamp_take(path);
 }
@@ -38,7 +36,6 @@ static int check_identity(const struct tccl_profile *profile, struct tccl_error 
     const char *slash = strrchr(profile->folder, '/');
     const char *named = slash ? slash + 1 : profile->folder;
     char id[TCCL_HASH_HEX];
-
     tccl_machine_id(&profile->machine, id);
     if (looks_like_id(named) && strcmp(named, id) != 0)
         return tccl_fail(err, "%s/machine.json: is of another machine: %s", profile->folder, id);
@@ -52,7 +49,6 @@ static int check_identity(const struct tccl_profile *profile, struct tccl_error 
 static int load(struct tccl_profile *profile, struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     profile->chains = tccl_profile_stamp(profile->folder, CHAINS);
     profile->about = tccl_profile_stamp(profile->folder, ABOUT);
     profile->description = tccl_profile_stamp(profile->folder, MACHINE);
@@ -68,7 +64,6 @@ static int load(struct tccl_profile *profile, struct tccl_error *err)
 int tccl_profile_open_folder(const char *folder, struct tccl_profile **out, struct tccl_error *err)
 {
     size_t length = strlen(folder);
-
     *out = NULL;
     while (length > 1 && folder[length - 1] == '/')
         length--;
@@ -94,7 +89,6 @@ int tccl_profile_open(const char *cache_dir, const char *id, struct tccl_profile
                       struct tccl_error *err)
 {
     char folder[PATH_MAX];
-
     *profile = NULL;
     if (!looks_like_id(id)) {
         errno = EINVAL;
@@ -174,7 +168,6 @@ static int check_model(const struct tccl_profile *profile, const json_t *json,
                        const struct tccl_model *model, struct tccl_error *err)
 {
     char hash[TCCL_JSON_HASH], id[TCCL_HASH_HEX];
-
     if (tccl_json_hash(json, hash) != 0)
         return tccl_fail(err, "out of memory");
     if (strcmp(hash, profile->from.model) != 0)
@@ -188,7 +181,6 @@ static int check_model(const struct tccl_profile *profile, const json_t *json,
 json_t *tccl_profile_model_json(const struct tccl_profile *profile, struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     if (!profile->from.model[0])
         return NULL;
     tccl_profile_path(profile->folder, MODEL, path);
@@ -198,7 +190,6 @@ json_t *tccl_profile_model_json(const struct tccl_profile *profile, struct tccl_
 const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct tccl_error *err)
 {
     struct tccl_model *model = NULL;
-
     if (profile->model)
         return profile->model;
     cleanup_json json_t *json = tccl_profile_model_json(profile, err);
@@ -222,7 +213,6 @@ long tccl_profile_sets(const struct tccl_profile *profile,
                        void *context, int *dropped, struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     tccl_profile_path(profile->folder, SETS, path);
     return tccl_setlog_read(path, each, context, dropped, err);
 }
@@ -232,7 +222,6 @@ long tccl_profile_joints(const struct tccl_profile *profile,
                          int *dropped, struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     tccl_profile_path(profile->folder, TOGETHER, path);
     return tccl_setlog_read_joints(path, each, context, dropped, err);
 }
@@ -241,7 +230,6 @@ const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
                                                   struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     tccl_profile_path(profile->folder, TOGETHER, path);
     struct tccl_stamp stamp = tccl_stamp_take(path);
     if (tccl_stamp_equal(&stamp, &profile->together_stamp))
@@ -255,7 +243,6 @@ const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
 const struct tccl_together *tccl_profile_together_read(struct tccl_profile *profile, bool *stale)
 {
     struct tccl_stamp stamp = tccl_profile_stamp(profile->folder, TOGETHER);
-
     *stale = !tccl_stamp_equal(&stamp, &profile->together_stamp);
     return tccl_stamp_exists(&stamp) ? profile->together : NULL;
 }
@@ -271,7 +258,6 @@ int tccl_cache_list(const char *cache_dir, int (*each)(void *context, const char
     struct dirent **names = NULL;
     int count = scandir(cache_dir, &names, is_id, alphasort);
     bool going = true;
-
     if (count < 0)
         return errno == ENOENT ? 0 : tccl_fail(err, "%s: %s", cache_dir, strerror(errno));
     for (int i = 0; i < count; i++) {

@@ -4,7 +4,6 @@
 static int take(void *context, const struct tccl_set *set, const struct tccl_measurement *value)
 {
     struct tccl_measured *measured = context;
-
     if (tccl_set_repeats(set))
         return 0;
     return tccl_setmap_note(&measured->sets, set, value) ? 0 : -1;
@@ -14,7 +13,6 @@ int tccl_measured_load(struct tccl_profile *profile, struct tccl_measured *measu
                        struct tccl_error *err)
 {
     struct tccl_error why = {""};
-
     measured->model = tccl_profile_model(profile, &why);
     if (why.text[0])
         return tccl_fail(err, "%s", why.text);
@@ -32,7 +30,6 @@ enum tccl_answer tccl_measured_ask(const struct tccl_measured *measured, const s
                                    struct tccl_measurement *value)
 {
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&measured->sets, set);
-
     *value = (struct tccl_measurement){0};
     if (entry) {
         *value = entry->best;

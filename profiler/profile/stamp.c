@@ -6,7 +6,6 @@
 struct tccl_stamp tccl_stamp_take(const char *path)
 {
     struct stat st;
-
     if (stat(path, &st) != 0)
         return (struct tccl_stamp){0};
     return (struct tccl_stamp){.device = st.st_dev,

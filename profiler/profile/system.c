@@ -24,7 +24,6 @@ static void add_line(const char *root, const char *path, char word[static TCCL_S
 {
     char whole[PATH_MAX], line[TCCL_SYSTEM_WORD];
     size_t used = strlen(word);
-
     snprintf(whole, sizeof(whole), "%s%s", root ? root : "", path);
     cleanup_file FILE *file = fopen(whole, "re");
     if (!file || !fgets(line, sizeof(line), file))
@@ -39,7 +38,6 @@ static void add_line(const char *root, const char *path, char word[static TCCL_S
 void tccl_system_read(const char *root, struct tccl_system *system)
 {
     struct utsname name;
-
     *system = (struct tccl_system){0};
     if (uname(&name) == 0)
         snprintf(system->kernel, sizeof(system->kernel), "%.*s", TCCL_SYSTEM_WORD - 1,
@@ -52,7 +50,6 @@ void tccl_system_read(const char *root, struct tccl_system *system)
 json_t *tccl_system_to_json(const struct tccl_system *system)
 {
     json_t *json = json_object();
-
     for (int i = 0; json && i < MEMBERS; i++) {
         const char *word = (const char *)system + members[i].offset;
         if (*word)

@@ -28,7 +28,6 @@ int tccl_verdict_write(const char *cache_dir, const char *node, const struct tcc
     cleanup_json json_t *json = json_pack("{s:i, s:s, s:s, s:f, s:I}", "format", FORMAT, "profile",
                                           verdict->profile, "found", verdict->found, "worst",
                                           verdict->worst, "when", (json_int_t)verdict->when);
-
     if (!json)
         return tccl_fail(err, "out of memory");
     snprintf(path, sizeof(path), "%.3800s/checked", cache_dir);
@@ -46,7 +45,6 @@ int tccl_verdict_read(const char *cache_dir, const char *node, const char *profi
 {
     char path[TCCL_VERDICT_PATH];
     int format = 0;
-
     *verdict = (struct tccl_verdict){.worst = 1};
     tccl_verdict_path(cache_dir, node, path);
     cleanup_json json_t *json = tccl_read_json(path, BYTES, NULL);

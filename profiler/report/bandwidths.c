@@ -58,7 +58,6 @@ void tccl_matrix_set(int i, int row, int column, struct tccl_set *set)
     const struct kind *kind = &kinds[i];
     struct tccl_device a = {kind->row, (uint8_t)row}, b = {kind->column, (uint8_t)column};
     struct tccl_device starts = kind->column_starts ? b : a, other = kind->column_starts ? a : b;
-
     *set = (struct tccl_set){0};
     if (kind->way != READS)
         tccl_set_add(set, tccl_transfer_make(starts, false, other));
@@ -82,7 +81,6 @@ static struct tccl_matrix_cell make_cell(const struct tccl_machine *machine,
                                          const struct tccl_set *set)
 {
     struct tccl_measurement value;
-
     if (!possible(machine, set))
         return (struct tccl_matrix_cell){.state = TCCL_CELL_IMPOSSIBLE};
     enum tccl_answer answer = tccl_measured_ask(measured, set, &value);
@@ -106,7 +104,6 @@ static void summarize(struct tccl_matrix *matrix)
 {
     double values[TCCL_SIDE * TCCL_SIDE];
     int n = 0;
-
     for (int i = 0; i < matrix->rows; i++)
         for (int j = 0; j < matrix->columns; j++) {
             const struct tccl_matrix_cell *cell = &matrix->cells[i][j];
@@ -128,7 +125,6 @@ void tccl_matrix_fill(int i, const struct tccl_machine *machine,
     const struct kind *kind = &kinds[i];
     int n_possible = 0;
     struct tccl_set set;
-
     *matrix = (struct tccl_matrix){.name = kind->name,
                                    .title = kind->title,
                                    .row_kind = kind->row,
@@ -160,7 +156,6 @@ void tccl_cell_format(const struct tccl_matrix_cell *cell, char text[static TCCL
 {
     static const char *const without[] = {
         [TCCL_CELL_IMPOSSIBLE] = "-", [TCCL_CELL_UNKNOWN] = "?", [TCCL_CELL_FAILED] = "!"};
-
     if (has_value(cell))
         snprintf(text, TCCL_CELL_TEXT, "%.2f%s", cell->gbps,
                  cell->noisy                      ? "~"
@@ -187,7 +182,6 @@ static void print_cell(const struct tccl_matrix_cell *cell, double fastest, FILE
                          : heat < 0.5 ? "\033[31m"
                          : heat < 0.8 ? "\033[33m"
                                       : "\033[32m";
-
     tccl_cell_format(cell, text);
     bool sign = has_value(cell) && (cell->noisy || cell->state == TCCL_CELL_MODEL);
     fprintf(out, "%s%*s%s%s", colour, CELL_WIDTH - !sign, text, sign ? "" : " ",
@@ -198,7 +192,6 @@ void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machi
                        double fastest, FILE *out)
 {
     char label[TCCL_LABEL];
-
     fprintf(out, "%s\n", matrix->title);
     if (matrix->rows == 0) {
         fputs("  not possible on this machine\n", out);
@@ -232,7 +225,6 @@ static json_t *labels_to_json(const struct tccl_machine *machine, uint8_t kind, 
 {
     json_t *list = json_array();
     char label[TCCL_LABEL];
-
     for (int i = 0; i < count; i++) {
         tccl_device_label(machine, (struct tccl_device){kind, (uint8_t)i}, label);
         json_array_append_new(list, json_string(label));
@@ -244,7 +236,6 @@ static json_t *labels_to_json(const struct tccl_machine *machine, uint8_t kind, 
 static json_t *cells_to_json(const struct tccl_matrix *matrix, char what)
 {
     json_t *rows = json_array();
-
     for (int i = 0; i < matrix->rows; i++) {
         json_t *row = json_array();
         for (int j = 0; j < matrix->columns; j++) {
@@ -282,7 +273,6 @@ void tccl_matrix_say(int i, const struct tccl_machine *machine, int row, int col
 {
     const struct kind *kind = &kinds[i];
     char a[TCCL_LABEL], b[TCCL_LABEL];
-
     tccl_device_label(machine, (struct tccl_device){kind->row, (uint8_t)row}, a);
     tccl_device_label(machine, (struct tccl_device){kind->column, (uint8_t)column}, b);
     const char *starts = kind->column_starts ? b : a, *other = kind->column_starts ? a : b;

@@ -34,7 +34,6 @@ static void learn_set(struct alone *alone, const struct tccl_set *set,
 static void learn(struct alone *alone, const struct tccl_measured *measured)
 {
     const struct tccl_setmap *sets = &measured->sets;
-
     for (int i = 0; i < TCCL_TRANSFERS; i++)
         alone->at_least[i] = true;
     for (size_t i = 0; i < sets->count; i++)
@@ -61,7 +60,6 @@ static struct tccl_congested judge(const struct alone *alone, const struct tccl_
                                    .noisy = value->noisy,
                                    .from = from,
                                    .marks = value->marks};
-
     for (int i = 0; i < set->count; i++) {
         double gbps = alone->gbps[set->transfers[i]];
         found.alone = fmin(found.alone, gbps);
@@ -83,7 +81,6 @@ struct list {
 static uint64_t mark_of(const struct tccl_set *set)
 {
     uint64_t mark = 0;
-
     for (int i = 0; i < set->count; i++)
         mark |= UINT64_C(1) << (set->transfers[i] * 0x9e3779b1u >> 26);
     return mark;
@@ -94,7 +91,6 @@ static struct tccl_congested *explanation(const struct list *list, const struct 
                                           double gbps)
 {
     uint64_t mark = mark_of(set);
-
     for (long i = 0; i < list->count; i++)
         if (!(list->marks[i] & ~mark) && list->entries[i].gbps <= gbps * (1 + TOLERANCE) &&
             tccl_set_contains(set, &list->entries[i].set))
@@ -108,7 +104,6 @@ static void consider(struct list *list, const struct tccl_measured *measured,
 {
     double least;
     struct tccl_congested found = judge(alone, set, value, TCCL_ANSWER_MEASURED, &least);
-
     if (value->failed || set->count < 2 || found.ratio >= threshold ||
         found.gbps * (1 + value->spread) >= least)
         return;
@@ -139,14 +134,12 @@ static int by_size(const void *a, const void *b, void *context)
     const struct tccl_setmap *sets = context;
     size_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     int more = sets->entries[x].set.count - sets->entries[y].set.count;
-
     return more ? more : (x > y) - (x < y);
 }
 
 static int worst_first(const void *a, const void *b)
 {
     const struct tccl_congested *x = a, *y = b;
-
     if (x->ratio != y->ratio)
         return x->ratio < y->ratio ? -1 : 1;
     if (x->set.count != y->set.count)
@@ -164,7 +157,6 @@ static struct form form_of(const struct tccl_set *set)
 {
     struct form form = {.initiators = 0};
     uint64_t initiators = 0, targets = 0;
-
     for (int i = 0; i < set->count; i++) {
         struct tccl_device from = tccl_transfer_initiator(set->transfers[i]);
         struct tccl_device to = tccl_transfer_target(set->transfers[i]);
@@ -186,7 +178,6 @@ static bool near(double a, double b)
 static int mark_alike(struct tccl_congested *list, long count, struct tccl_error *err)
 {
     cleanup_free struct form *forms = calloc((size_t)count + 1, sizeof(*forms));
-
     if (!forms)
         return tccl_fail(err, "out of memory");
     for (long i = 0; i < count; i++) {
@@ -209,7 +200,6 @@ long tccl_congestion_find(const struct tccl_measured *measured, double threshold
     cleanup_free struct alone *alone = calloc(1, sizeof(*alone));
     cleanup_free struct list *found = calloc(1, sizeof(*found));
     cleanup_free uint32_t *order = calloc(sets->count + 1, sizeof(*order));
-
     *list = calloc(TCCL_MAX_CONGESTED, sizeof(**list));
     if (!alone || !found || !order || !*list) {
         free(*list);
@@ -231,7 +221,6 @@ long tccl_congestion_find(const struct tccl_measured *measured, double threshold
 json_t *tccl_congestion_to_json(const struct tccl_congested *congested)
 {
     char set[TCCL_SET_TEXT];
-
     tccl_set_format(&congested->set, set);
     return json_pack("{s:s, s:f, s:f, s:b, s:f, s:b, s:s, s:I}", "set", set, "gbps",
                      congested->gbps, "alone_gbps", congested->alone, "alone_at_least",

@@ -32,7 +32,6 @@ static void add(struct figures *figures, const struct tccl_symmetry *symmetry,
 {
     const struct tccl_matrix_cell *cell = &matrix->cells[row][column];
     struct tccl_set set;
-
     if ((cell->state != TCCL_CELL_MEASURED && cell->state != TCCL_CELL_MODEL) || cell->noisy ||
         cell->gbps <= 0)
         return;
@@ -53,7 +52,6 @@ static void judge(const struct figures *figures, struct figure *figure)
 {
     double values[TCCL_SIDE * TCCL_SIDE], spreads[TCCL_SIDE * TCCL_SIDE], low = INFINITY, high = 0;
     int n = 0;
-
     for (size_t i = 0; i < figures->count; i++) {
         const struct figure *other = &figures->list[i];
         if (other == figure || !are_alike(other, figure))
@@ -84,7 +82,6 @@ static bool is_of(const struct figure *figure, const struct tccl_matrix *matrice
                   struct tccl_device device)
 {
     const struct tccl_matrix *matrix = &matrices[figure->matrix];
-
     return (matrix->row_kind == device.kind && figure->row == device.index) ||
            (matrix->column_kind == device.kind && figure->column == device.index);
 }
@@ -95,7 +92,6 @@ static struct tccl_odd sum_up(const struct figures *figures, const struct tccl_m
 {
     struct tccl_odd odd = {.of_one = device};
     double worst = 1;
-
     odd.device = device ? *device : (struct tccl_device){TCCL_MEMORY, 0};
     for (size_t i = 0; i < figures->count; i++) {
         const struct figure *figure = &figures->list[i];
@@ -127,7 +123,6 @@ static bool is_to_blame(const struct figures *figures, const struct tccl_matrix 
                         struct tccl_device device)
 {
     int off[TCCL_MATRICES] = {0}, known[TCCL_MATRICES] = {0};
-
     for (size_t i = 0; i < figures->count; i++) {
         const struct figure *figure = &figures->list[i];
         if (!figure->compared || !is_of(figure, matrices, device))
@@ -154,7 +149,6 @@ static struct tccl_odd worst_device(const struct tccl_machine *machine,
                  {TCCL_NIC, machine->n_nics},
                  {TCCL_MEMORY, machine->n_memories}};
     struct tccl_odd worst = {.off = 0};
-
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
         for (int i = 0; i < kinds[k].count; i++) {
             struct tccl_device device = {kinds[k].kind, (uint8_t)i};
@@ -186,7 +180,6 @@ int tccl_odd_find(const struct tccl_machine *machine,
         calloc((size_t)TCCL_MATRICES * TCCL_SIDE * TCCL_SIDE, sizeof(*list));
     struct tccl_symmetry *symmetry = tccl_symmetry_of_machine(machine, NULL, 0, err);
     int count = 0;
-
     if (!list || !symmetry) {
         tccl_symmetry_free(symmetry);
         return tccl_fail(err, "out of memory");
@@ -215,7 +208,6 @@ void tccl_odd_format(const struct tccl_machine *machine, const struct tccl_odd *
                      char text[static TCCL_ODD_TEXT])
 {
     char what[2 * TCCL_LABEL + 64], label[TCCL_LABEL];
-
     tccl_matrix_say(odd->matrix, machine, odd->row, odd->column, what);
     int used = snprintf(text, TCCL_ODD_TEXT, "%s at %.1f GB/s, the %d like it at %.1f", what,
                         odd->gbps, odd->n_likes, odd->likes);
@@ -246,7 +238,6 @@ void tccl_odd_advise(const struct tccl_machine *machine, const struct tccl_odd *
 {
     const char *busid = tccl_odd_busid(machine, odd);
     int device = facts->n_devices - 1;
-
     while (*busid && device >= 0 && strcmp(facts->devices[device].busid, busid) != 0)
         device--;
     for (int i = 0; *busid && device >= 0 && i < findings->count; i++)

@@ -41,7 +41,6 @@ static int rate_all(struct tccl_report *report, struct tccl_error *err)
     size_t count = measured->sets.count;
     cleanup_free double *spreads = calloc(count + 1, sizeof(*spreads));
     cleanup_free double *skews = calloc(count + 1, sizeof(*skews));
-
     if (!spreads || !skews)
         return tccl_fail(err, "out of memory");
     for (size_t i = 0; i < count; i++)
@@ -56,7 +55,6 @@ static int more_gpus_first(const void *a, const void *b)
 {
     const struct tccl_report_rings *x = a, *y = b;
     int more = __builtin_popcount(y->gpus) - __builtin_popcount(x->gpus);
-
     return more ? more : (x->gpus > y->gpus) - (x->gpus < y->gpus);
 }
 
@@ -65,7 +63,6 @@ static int find_of(const struct tccl_table *table, const struct tccl_machine *ma
 {
     const struct tccl_result *best = tccl_table_best(table, -1, -1);
     struct tccl_seen sets[2];
-
     if (tccl_job_sets(table, machine, sets) != 0)
         return -1;
     *found = (struct tccl_report_rings){
@@ -82,7 +79,6 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
 {
     cleanup_free uint32_t *masks = NULL;
     int count = tccl_profile_tables(profile, &masks, err);
-
     if (count < 0)
         return -1;
     report->rings = calloc((size_t)count + 1, sizeof(*report->rings));
@@ -106,7 +102,6 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
 static void take_origin(struct tccl_report *report)
 {
     char path[PATH_MAX];
-
     tccl_profile_path(tccl_profile_folder(report->profile), ABOUT, path);
     cleanup_json json_t *json = tccl_read_json(path, PROFILE_BYTES, NULL);
     const char *by = json_string_value(json_object_get(json, "by"));
@@ -123,7 +118,6 @@ static int advise(struct tccl_report *report, struct tccl_error *err)
 {
     cleanup_free struct tccl_doctor_facts *facts = calloc(1, sizeof(*facts));
     cleanup_free struct tccl_doctor_findings *findings = calloc(1, sizeof(*findings));
-
     if (!facts || !findings)
         return tccl_fail(err, "out of memory");
     if (report->n_odds > 0 && strcmp(tccl_profile_source(report->profile), "cuda") == 0) {
@@ -177,7 +171,6 @@ double tccl_report_gap(double gbps, double bound)
 static json_t *quality_to_json(const struct tccl_quality *quality)
 {
     json_t *marks = json_array(), *json;
-
     for (int i = 0; i < TCCL_MARKS; i++)
         if (quality->marks & 1u << i)
             json_array_append_new(marks, json_string(tccl_mark_name(1u << i)));
@@ -206,7 +199,6 @@ static json_t *best_to_json(const struct tccl_report *report, const struct tccl_
     int n = !own && gbps <= 0 ? 0 : one ? best->one.chain.n_gpus > 0 : set->n;
     char text[TCCL_CHAIN_TEXT];
     json_t *list = json_array(), *json = json_pack("{s:f}", "gbps", gbps);
-
     for (int i = 0; i < n; i++) {
         tccl_chain_format(&chains[i], report->machine, text);
         json_array_append_new(list, json_string(text));
@@ -231,7 +223,6 @@ static json_t *rings_to_json(const struct tccl_report *report)
 {
     json_t *list = json_array();
     char gpus[GPUS_TEXT];
-
     for (int i = 0; i < report->n_rings; i++) {
         const struct tccl_best *alone = &report->rings[i].alone, *open = &report->rings[i].open;
         tccl_numberset_format(report->rings[i].gpus, gpus, sizeof(gpus));
@@ -250,7 +241,6 @@ static json_t *odds_to_json(const struct tccl_report *report)
 {
     json_t *list = json_array();
     char text[TCCL_ODD_TEXT];
-
     for (int i = 0; i < report->n_odds; i++) {
         const struct tccl_odd *odd = &report->odds[i];
         tccl_odd_format(report->machine, odd, text);
@@ -268,7 +258,6 @@ static json_t *faster_to_json(const struct tccl_report *report)
 {
     json_t *list = json_array();
     char part[TCCL_SET_TEXT], whole[TCCL_SET_TEXT];
-
     for (int i = 0; i < report->n_faster; i++) {
         tccl_set_format(&report->faster[i].part->set, part);
         tccl_set_format(&report->faster[i].whole->set, whole);
@@ -282,7 +271,6 @@ static json_t *faster_to_json(const struct tccl_report *report)
 json_t *tccl_report_to_json(const struct tccl_report *report)
 {
     json_t *matrices = json_array(), *congested = json_array();
-
     for (int i = 0; i < TCCL_MATRICES; i++)
         json_array_append_new(matrices, tccl_matrix_to_json(&report->matrices[i], report->machine));
     for (long i = 0; i < report->n_congested; i++)

@@ -25,7 +25,6 @@ enum {
 static void put_quality(struct tccl_doc *doc, const struct tccl_quality *quality)
 {
     char marks[64] = "";
-
     tccl_doc_fact(doc, "Loads measured", "%ld (%ld noisy, %ld failed)", quality->sets,
                   quality->noisy, quality->failed);
     tccl_doc_fact(doc, "Spread of repeats", "%.1f %% median, %.1f %% worst",
@@ -53,7 +52,6 @@ static void put_origin(struct tccl_doc *doc, const struct tccl_report *report)
     time_t last = (time_t)report->last;
     struct tm tm;
     char when[32] = "unknown";
-
     if (report->last > 0 && localtime_r(&last, &tm))
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &tm);
     tccl_doc_fact(doc, "Source", "%s%s", source,
@@ -85,7 +83,6 @@ static void put_cell(const struct tccl_matrix_cell *cell, double fastest, FILE *
     double heat = tccl_cell_heat(cell, fastest), shade = 0.06 + 0.8 * heat * heat;
     bool model = cell->state == TCCL_CELL_MODEL;
     char text[TCCL_CELL_TEXT];
-
     tccl_cell_format(cell, text);
     if (model)
         text[strcspn(text, "*")] = '\0'; /* slanted in its place */
@@ -101,7 +98,6 @@ static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machi
                        double fastest, FILE *out)
 {
     char label[TCCL_LABEL];
-
     fprintf(out, "<div class=\"card\"><h3>%s</h3>\n", matrix->title);
     tccl_html_wide_begin(matrix->title, out);
     fputs("<table class=\"heat\">\n<tr><td></td>", out);
@@ -147,7 +143,6 @@ static void put_matrices(const struct tccl_report *report, FILE *out)
 static void print_matrices(const struct tccl_report *report, bool colours, FILE *out)
 {
     int from_model = 0;
-
     for (int i = 0; i < TCCL_MATRICES; i++)
         from_model += report->matrices[i].from_model;
     fputs("\nBandwidth, GB/s. - not possible, ? not measured, ! failed, ~ noisy", out);
@@ -166,7 +161,6 @@ static void print_matrices(const struct tccl_report *report, bool colours, FILE 
 static void put_congested(struct tccl_doc *doc, const struct tccl_congested *one)
 {
     char set[TCCL_SET_TEXT], text[TCCL_SET_TEXT + 80];
-
     tccl_set_format(&one->set, set);
     int length = snprintf(text, sizeof(text), "%s%s", set,
                           one->from == TCCL_ANSWER_MODEL ? "  (from the model)" : "");
@@ -190,7 +184,6 @@ static long put_some_congested(struct tccl_doc *doc, const struct tccl_report *r
 {
     static const struct tccl_doc_column columns[] = {
         {"of alone", 8}, {"GB/s", 9}, {"alone", 11}, {"at the same time", 0}};
-
     tccl_doc_table(doc, "three", NULL, columns, 4);
     for (; i < report->n_congested && count > 0; i++)
         if (!report->congested[i].repeats) {
@@ -208,7 +201,6 @@ static void put_congestion(struct tccl_doc *doc, const struct tccl_report *repor
 {
     char about[400];
     long forms = 0;
-
     for (long i = 0; i < report->n_congested; i++)
         forms += !report->congested[i].repeats;
     snprintf(
@@ -235,7 +227,6 @@ static void put_congestion(struct tccl_doc *doc, const struct tccl_report *repor
 static void put_odds(struct tccl_doc *doc, const struct tccl_report *report)
 {
     char text[TCCL_ODD_TEXT];
-
     if (report->n_odds == 0)
         return;
     tccl_doc_begin(doc, "Off among equals",
@@ -251,7 +242,6 @@ static void put_odds(struct tccl_doc *doc, const struct tccl_report *report)
 static void put_faster(struct tccl_doc *doc, const struct tccl_report *report)
 {
     char text[TCCL_ODDITY_TEXT];
-
     if (report->n_faster == 0)
         return;
     tccl_doc_begin(
@@ -276,7 +266,6 @@ static void put_chains(struct tccl_doc *doc, const struct tccl_report *report, u
                        double own, double gap)
 {
     char text[TCCL_CHAIN_TEXT], which[GPUS_TEXT];
-
     tccl_numberset_format(gpus, which, sizeof(which));
     tccl_doc_cell(doc, "%s", which);
     if (n > 1)
@@ -308,7 +297,6 @@ static void put_found(struct tccl_doc *doc, const struct tccl_report *report, ui
 {
     const struct tccl_seen *several = &found->several;
     double own = found->baseline.gbps;
-
     if (found->one.chain.n_gpus > 0)
         put_chains(doc, report, gpus, what, &found->one.chain, 1, found->one.gbps, own,
                    tccl_report_gap(found->one.gbps, found->one.bound));
@@ -322,7 +310,6 @@ static void put_some_rings(struct tccl_doc *doc, const struct tccl_report *repor
     static const struct tccl_doc_column columns[] = {{"GPUs", -10},    {"what", -9}, {"GB/s", 9},
                                                      {"baseline", 10}, {"ratio", 8}, {"gap", 9},
                                                      {"in order", 0}};
-
     if (doc->html)
         tccl_html_wide_begin("Rings found", doc->pen.out);
     tccl_doc_table(doc, "six", NULL, columns, 7);
@@ -340,7 +327,6 @@ static void put_rings(struct tccl_doc *doc, const struct tccl_report *report)
 {
     int most = doc->html ? OPEN_RINGS : SHOWN_RINGS,
         open = report->n_rings < most ? report->n_rings : most;
-
     tccl_doc_begin(doc, "Rings found",
                    "For each set of GPUs the best ring on one node, and the best chain from "
                    "network to network for one node of several. Baseline: what NCCL reaches by "
@@ -365,7 +351,6 @@ static void put_rings(struct tccl_doc *doc, const struct tccl_report *report)
 void tccl_report_print(const struct tccl_report *report, bool colours, long limit, FILE *out)
 {
     struct tccl_doc doc = {.pen = {.out = out, .columns = COLUMNS}};
-
     tccl_doc_fact(&doc, "Machine", "%s", report->machine->name);
     put_origin(&doc, report);
     put_odds(&doc, report);
@@ -379,7 +364,6 @@ void tccl_report_page(const struct tccl_report *report, FILE *out)
 {
     struct tccl_doc doc = {.pen = {.out = out}, .html = true};
     char lead[TCCL_LEAD];
-
     tccl_report_lead(report, lead);
     tccl_html_begin("tccl-profile", report->machine->name,
                     *lead ? lead : "No rings were searched yet", out);

@@ -42,7 +42,6 @@ static bool find_runtime(struct cuda *cuda)
 static bool find_driver(struct cuda *cuda)
 {
     void *handle = shim_dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
-
     memset(cuda, 0, sizeof(*cuda));
     return handle && shim_functions(handle, driver_names, 5, 3, cuda) && cuda->start;
 }
@@ -52,7 +51,6 @@ static bool find_driver(struct cuda *cuda)
 static int current_ordinal(int *ordinal, struct tccl_error *why)
 {
     struct cuda cuda;
-
     if (find_driver(&cuda) && cuda.current(ordinal) == 0)
         return 0;
     if (!find_runtime(&cuda))
@@ -66,7 +64,6 @@ static int current_ordinal(int *ordinal, struct tccl_error *why)
 static int read_bus(const struct cuda *cuda, int ordinal, tccl_bus *bus)
 {
     char text[BUS_TEXT] = "";
-
     return cuda->busid(text, sizeof(text), ordinal) == 0 ? tccl_bus_parse(text, bus) : -1;
 }
 
@@ -75,7 +72,6 @@ static int bus_of(const struct cuda *cuda, int ordinal, tccl_bus *bus, struct tc
 {
     int count = 0;
     tccl_bus other;
-
     if (cuda->count(&count) != 0 || ordinal >= count || read_bus(cuda, ordinal, bus))
         return tccl_fail(why, "CUDA does not tell the bus id of device %d", ordinal);
     for (int i = 0; i < count && i < ORDINALS; i++)
@@ -87,7 +83,6 @@ static int bus_of(const struct cuda *cuda, int ordinal, tccl_bus *bus, struct tc
 static int ask_cuda(int ordinal, tccl_bus *bus, struct tccl_error *why)
 {
     struct cuda cuda;
-
     if (find_runtime(&cuda))
         return bus_of(&cuda, ordinal, bus, why);
     /* NCCL starts the driver too. */
@@ -147,7 +142,6 @@ static const struct nvml *find_nvml(struct tccl_error *why)
     static struct nvml shared;
     static int started_by; /* process id: not what a parent had */
     struct nvml nvml;
-
     if (__atomic_load_n(&started_by, __ATOMIC_ACQUIRE) == getpid())
         return &shared;
     void *handle = shim_dlopen("libnvidia-ml.so.1", RTLD_NOW);
@@ -163,7 +157,6 @@ static const struct nvml *find_gpu(tccl_bus bus, device *gpu, struct tccl_error 
 {
     const struct nvml *nvml = find_nvml(why);
     char text[TCCL_BUS_TEXT];
-
     tccl_bus_format(bus, text);
     if (nvml && nvml->by_busid(text, gpu) != 0)
         return tccl_fail_null(why, "NVML does not know the GPU %s", text);
@@ -180,7 +173,6 @@ int shim_device_bus(int ordinal, tccl_bus *bus, struct tccl_error *why)
     char text[TCCL_BUS_TEXT];
     const struct nvml *nvml;
     device gpu;
-
     if (ordinal < 0 || ordinal >= ORDINALS)
         return tccl_fail(why, "there is no CUDA device %d", ordinal);
     *bus = __atomic_load_n(&known[ordinal], __ATOMIC_RELAXED) - 1;
@@ -198,7 +190,6 @@ int shim_device_bus(int ordinal, tccl_bus *bus, struct tccl_error *why)
 int shim_device_current(tccl_bus *bus, struct tccl_error *why)
 {
     int ordinal;
-
     return current_ordinal(&ordinal, why) ? -1 : shim_device_bus(ordinal, bus, why);
 }
 
@@ -206,7 +197,6 @@ int shim_device_driver(void)
 {
     struct cuda cuda;
     int version;
-
     return (find_driver(&cuda) || find_runtime(&cuda)) && cuda.version &&
                    cuda.version(&version) == 0
                ? version
@@ -218,7 +208,6 @@ int shim_device_nvml(tccl_bus bus, int *index, struct tccl_error *why)
     unsigned number;
     device gpu;
     const struct nvml *nvml = find_gpu(bus, &gpu, why);
-
     if (!nvml)
         return -1;
     if (nvml->index(gpu, &number) != 0 || number > 1023)
@@ -238,7 +227,6 @@ int shim_device_sm(tccl_bus bus)
     device gpu;
     const struct nvml *nvml = find_gpu(bus, &gpu, NULL);
     int major, minor;
-
     if (!nvml || !nvml->capability || nvml->capability(gpu, &major, &minor) != 0 || major < 1 ||
         minor < 0 || minor > 9)
         return -1;
@@ -257,7 +245,6 @@ struct links {
 static bool has_nvlink(const struct nvml *nvml, device gpu)
 {
     unsigned can, active;
-
     if (!nvml->link_state || !nvml->link_remote)
         return false; /* NVML is older than NVLink */
     return !(nvml->link_can && nvml->link_can(gpu, 0, CAPABILITY_P2P, &can) == NOT_SUPPORTED &&
@@ -268,7 +255,6 @@ static bool link_is_up(const struct nvml *nvml, device gpu, unsigned link)
 {
     struct field_value value = {.field = FIELD_NVLINK_STATE, .scope = link};
     unsigned active = 0, can = 0;
-
     if (nvml->link_can && (nvml->link_can(gpu, link, CAPABILITY_P2P, &can) != 0 || !can))
         return false;
     if (nvml->link_state(gpu, link, &active) == 0)
@@ -282,7 +268,6 @@ static bool is_switch(const char *busid)
 {
     char path[96] = "/sys/bus/pci/devices/", kind[32];
     size_t length = strlen(path), skip = strlen(busid) > 12 ? strlen(busid) - 12 : 0;
-
     for (; busid[skip] && length < sizeof(path) - 8; skip++)
         path[length++] = (char)tolower((unsigned char)busid[skip]);
     strcpy(path + length, "/class");
@@ -296,7 +281,6 @@ static int read_links(tccl_bus bus, struct links *links, struct tccl_error *why)
     device gpu;
     const struct nvml *nvml = find_gpu(bus, &gpu, why);
     tccl_bus other;
-
     memset(links, 0, sizeof(*links));
     if (!nvml)
         return -1;
@@ -358,7 +342,6 @@ int shim_device_nvlink(const tccl_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_
 {
     struct links links[SHIM_GPUS];
     int pairs = 0, found = 0;
-
     if (n > SHIM_GPUS)
         return tccl_fail(why, "too many GPUs");
     for (int i = 0; i < n; i++)

@@ -323,7 +323,6 @@ bool shim_functions(void *handle, const char names[][SHIM_FUNCTION], size_t n, s
                     void *functions)
 {
     bool there = true;
-
     for (size_t i = 0; i < n; i++) {
         void *function = dlsym(handle, names[i]);
         memcpy((char *)functions + i * sizeof(function), &function, sizeof(function));

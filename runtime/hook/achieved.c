@@ -48,7 +48,6 @@ static const struct driver *find_driver(void)
     static struct driver driver;
     static int state; /* 1: found; -1: not */
     struct driver found;
-
     int known = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     if (known)
         return known > 0 ? &driver : NULL;
@@ -128,7 +127,6 @@ static void add(struct watch *watch, const struct shim_sample *sample, float ms)
 {
     double gbps = (double)sample->load.on_bus / (ms * 1e6);
     int64_t since_us = shim_now_us() - sample->begun_us;
-
     if (!watch->warm) { /* the time to connect is nobody's */
         watch->warm = true;
         watch->first_us = shim_now_us();
@@ -172,7 +170,6 @@ static void order(const struct watch *watch, int size, double *best, double *med
 {
     float sorted[SHIM_SAMPLES];
     unsigned n = watch->counts[size] < SHIM_SAMPLES ? watch->counts[size] : SHIM_SAMPLES;
-
     for (unsigned i = 0; i < n; i++) {
         unsigned at = i;
         for (; at > 0 && sorted[at - 1] < watch->gbps[size][i]; at--)
@@ -189,7 +186,6 @@ static void order(const struct watch *watch, int size, double *best, double *med
 static const char *algorithm_of(const struct watch *watch, int size, int nodes, bool steered)
 {
     const char *wanted = shim_env("NCCL_ALGO");
-
     if (steered && !watch->reduces[size] && watch->ranks > nodes)
         return "ring";
     if (wanted && (strcasecmp(wanted, "ring") == 0 || strcasecmp(wanted, "tree") == 0))
@@ -212,7 +208,6 @@ static void tell(struct watch *watch, int64_t now, bool last)
     struct shim_figures figures = {.bytes = watch->bytes, .captured = captured, .share = -1};
     bool steered = watch->entry && shim_entry_stands(watch->entry) == SHIM_USE;
     int size = 0;
-
     /* The largest size of which there are some; where there are few of all, the one with most. */
     for (int i = 1; i < SHIM_SIZES; i++)
         if (watch->counts[i] >= SHIM_FEW || watch->counts[i] > watch->counts[size])
@@ -255,7 +250,6 @@ static bool is_unwanted(void)
     static const char profilers[][32] = {"NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH",
                                          "NSYS_PROFILING_SESSION_ID"};
     const char *wanted = shim_env("TCCL_ACHIEVED");
-
     for (size_t i = 0; i < sizeof(profilers) / sizeof(profilers[0]); i++) {
         const char *value = shim_env(profilers[i]);
         if (value && *value)
@@ -271,7 +265,6 @@ static void forget(struct watch *watch, bool by_cuda)
 {
     const struct driver *driver = by_cuda ? find_driver() : NULL;
     int mode = RELAXED;
-
     if (driver) {
         driver->exchange_mode(&mode);
         collect(driver, watch);
@@ -291,7 +284,6 @@ static void forget(struct watch *watch, bool by_cuda)
 static bool take(struct watch *watch)
 {
     int open = 0;
-
     return shim_swap(&locks[watch - watches], &open, 1);
 }
 
@@ -354,7 +346,6 @@ static bool make(const struct driver *driver, void **event)
 static bool is_its(const struct watch *watch, const void *stream)
 {
     tccl_bus gpu;
-
     return (uintptr_t)stream > 2 || (!shim_device_current(&gpu, NULL) && gpu == watch->gpu);
 }
 
@@ -363,7 +354,6 @@ static struct shim_sample *begin_sample(const struct driver *driver, struct watc
                                         void *stream)
 {
     struct shim_sample *sample = NULL;
-
     collect(driver, watch);
     for (int i = 0; i < PAIRS && !sample; i++)
         if (!watch->pairs[i].under_way)
@@ -398,7 +388,6 @@ static struct shim_sample *start(const void *handle, struct watch *watch, const 
 {
     const struct driver *driver;
     int mode = RELAXED;
-
     if (load->largest < least[0])
         return NULL;
     int64_t now = shim_now_us();
@@ -425,7 +414,6 @@ static struct shim_sample *start(const void *handle, struct watch *watch, const 
 static struct load count(struct watch *watch, enum shim_collective kind, size_t bytes)
 {
     size_t ranks = (size_t)watch->ranks;
-
     if (bytes > MOST_BYTES / ranks) /* NCCL will refuse it */
         return (struct load){0};
     size_t all = kind == SHIM_GATHER ? bytes * ranks : bytes;
@@ -446,7 +434,6 @@ static bool is_captured(struct watch *watch, void *stream)
 {
     const struct driver *driver = find_driver();
     int captures = 0;
-
     if (!driver)
         return false;
     if (driver->capturing(stream, &captures) != 0)
@@ -462,7 +449,6 @@ struct shim_sample *shim_achieved_start(const void *handle, enum shim_collective
                                         void *stream)
 {
     struct watch *watch = find(handle);
-
     if (!watch || is_captured(watch, stream))
         return NULL;
     struct load load = count(watch, kind, bytes);
@@ -484,7 +470,6 @@ void shim_achieved_add(const void *handle, enum shim_collective kind, size_t byt
     struct watch *watch = find(handle);
     bool captured = watch && is_captured(watch, stream);
     struct load load = {0};
-
     if (watch && !captured)
         load = count(watch, kind, bytes);
     group.mixed |= !watch || captured || kind == SHIM_OTHER ||
@@ -504,7 +489,6 @@ struct shim_sample *shim_achieved_start_group(void **stream)
     struct watch *watch = group.calls > 0 && !group.mixed ? find(group.handle) : NULL;
     struct shim_sample *sample =
         watch ? start(group.handle, watch, &group.load, group.stream) : NULL;
-
     *stream = group.stream;
     memset(&group, 0, sizeof(group));
     return sample;
@@ -515,7 +499,6 @@ void shim_achieved_stop(struct shim_sample *sample, void *stream, bool good)
     const struct driver *driver = find_driver();
     struct watch *watch = watches;
     int mode = RELAXED;
-
     while (sample < watch->pairs || sample >= watch->pairs + PAIRS)
         watch++;
     driver->exchange_mode(&mode);

@@ -18,7 +18,6 @@ enum { QUESTION = 2048, ANSWER = 16 * 1024, HEAD = 4, CONFIRM_TEXT = 255 };
 static int wait_for(int fd, short events, int64_t deadline_us)
 {
     struct pollfd poll_fd = {.fd = fd, .events = events};
-
     for (;;) {
         int64_t left = deadline_us - shim_now_us();
         int most = left <= 0 ? 0 : left > 60000000 ? 60000 : (int)(left / 1000 + 1);
@@ -49,7 +48,6 @@ static int open_socket(const char *path, int64_t deadline_us, struct tccl_error 
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd;
-
     if (strlen(path) >= sizeof(address.sun_path))
         return tccl_fail(why, "the path of tccld's socket is too long");
     strcpy(address.sun_path, path);
@@ -93,7 +91,6 @@ static struct exchange *begin(const struct shim_plan *plan, const char *name,
                               struct tccl_error *why)
 {
     struct exchange *exchange = shim_scratch(sizeof(*exchange));
-
     if (!exchange)
         return tccl_fail_null(why, "out of memory");
     tccl_lines_begin(&exchange->lines, exchange->question + HEAD, QUESTION, name, 1);
@@ -105,7 +102,6 @@ static int receive_answer(int fd, struct exchange *exchange, int64_t deadline_us
                           struct tccl_error *why)
 {
     unsigned char head[HEAD];
-
     if (move(fd, false, (char *)head, sizeof(head), deadline_us) != 0)
         return tccl_fail(why, "tccld did not answer in time");
     exchange->size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
@@ -121,7 +117,6 @@ static int ask(const struct shim_plan *plan, struct exchange *exchange, int64_t 
 {
     size_t size;
     int fd, status;
-
     if (tccl_lines_end(&exchange->lines) != 0)
         return tccl_fail(why, "the question to tccld is too long");
     size = exchange->lines.length;
@@ -143,7 +138,6 @@ int shim_ask_chain(const struct shim_plan *plan, const tccl_bus *gpus, int n, bo
     struct exchange *exchange = begin(plan, "tccl-chain", why);
     char bus[TCCL_BUS_TEXT], list[SHIM_GPUS * TCCL_BUS_TEXT] = "";
     struct shim_text text = {list, sizeof(list), 0, false};
-
     if (!exchange)
         return -1;
     for (int i = 0; i < n; i++) {
@@ -164,7 +158,6 @@ static int open_answer(const struct exchange *exchange, const char *name, struct
                        struct tccl_error *why)
 {
     char text[200];
-
     if (tccl_lines_open(exchange->answer, exchange->size, lines, why) != 0)
         return tccl_fail_in(why, "tccld's answer can't be read");
     if (strcmp(lines->name, name) == 0)
@@ -179,7 +172,6 @@ static int tell(const struct shim_plan *plan, struct exchange *exchange, int64_t
 {
     struct tccl_lines lines;
     int status = ask(plan, exchange, deadline_us, why);
-
     if (status == 0)
         status = open_answer(exchange, "tccl-ok", &lines, why);
     shim_scratch_free(exchange, sizeof(*exchange));
@@ -198,7 +190,6 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     struct exchange *exchange = begin(plan, "tccl-confirm", why);
     char plain[CONFIRM_TEXT + 1];
     size_t length = 0;
-
     if (!exchange)
         return -1;
     /* What is not ASCII comes from a log, and may be anything. */
@@ -221,7 +212,6 @@ int shim_ask_achieved(const struct shim_plan *plan, const struct shim_figures *f
                       struct tccl_error *why)
 {
     struct exchange *exchange = begin(plan, "tccl-achieved", why);
-
     if (!exchange)
         return -1;
     tccl_line_put(&exchange->lines, "nccl", "%u", nccl);
@@ -247,7 +237,6 @@ static int read_agreed(const struct exchange *exchange, struct tccl_error *why)
 {
     struct tccl_lines lines;
     char rings[8], text[200];
-
     if (open_answer(exchange, "tccl-agreed", &lines, why) != 0)
         return -1;
     tccl_line_text(&lines, "rings", rings, sizeof(rings));
@@ -262,7 +251,6 @@ int shim_ask_agree(const struct shim_plan *plan, uint64_t comm, bool will, int64
                    struct tccl_error *why)
 {
     struct exchange *exchange = begin(plan, "tccl-agree", why);
-
     if (!exchange)
         return -1;
     tccl_line_put(&exchange->lines, "comm", "%016llx", (unsigned long long)comm);

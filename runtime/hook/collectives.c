@@ -86,7 +86,6 @@ static bool before(ncclComm_t comm, enum shim_collective kind, size_t bytes,
                    const ncclCollConfig_t *config, void *stream, struct shim_sample **sample)
 {
     bool looked = !nothing_to_do();
-
     if (looked) {
         shim_question_finish_over();
         shim_steered_collective(comm, kind == SHIM_ALL_REDUCE ? judged_size(bytes, config) : 0);

@@ -57,7 +57,6 @@ static int read_filters(const char *text, struct filters *filters, struct tccl_e
 static bool passes(const struct filters *filters, const char *name, int port)
 {
     bool listed = filters->n == 0;
-
     for (int i = 0; i < filters->n && !listed; i++) {
         const struct filter *filter = &filters->list[i];
         size_t length = filters->exact ? strlen(name) + 1 : strlen(filter->name);
@@ -83,7 +82,6 @@ struct ports {
 static bool reads(const char *name, int port, const char *file, const char *text, bool *there)
 {
     char path[SYSFS], content[64];
-
     snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%d/%s", name, port, file);
     *there = shim_read_file(path, content, sizeof(content)) >= 0;
     return *there && strncmp(content, text, strlen(text)) == 0;
@@ -94,7 +92,6 @@ static int add_ports(const char *name, const struct filters *filters, struct por
 {
     char path[SYSFS], target[PATH_MAX];
     bool there = true;
-
     if (strlen(name) >= SHIM_NAME || strchr(name, '/'))
         return tccl_fail(why, "a NIC has an invalid name");
     for (int number = 1; there && ports->n < PORTS; number++) {
@@ -124,7 +121,6 @@ static int list_ports(const struct filters *filters, struct ports *ports, struct
     const char *(*get_name)(void *device) = NULL;
     void **list = NULL;
     int count = 0, status = 0;
-
     ports->n = 0;
     if (verbs) {
         *(void **)&get_list = dlsym(verbs, "ibv_get_device_list");
@@ -155,7 +151,6 @@ static int refuse_settings(struct tccl_error *why)
                                            {"NCCL_NET_FORCE_MERGE", ""},
                                            {"NCCL_IB_DISABLE", "0"},
                                            {"NCCL_IB_DEVICE_PCI_ORDER", "1"}};
-
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = shim_env(names[i][0]);
         if (value && strcasecmp(value, names[i][1]) != 0)
@@ -170,7 +165,6 @@ static int refuse_settings(struct tccl_error *why)
 static int refuse_kind(const struct port *port, struct tccl_error *why)
 {
     char path[SYSFS], content[32] = "";
-
     snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/vendor", port->name);
     shim_read_file(path, content, sizeof(content));
     if (strncmp(content, "0x15b3", 6) != 0)
@@ -199,7 +193,6 @@ static int refuse_doubts(const struct ports *ports, uint32_t version, struct tcc
 static int number_in(const struct ports *ports, const char *name, struct tccl_error *why)
 {
     int found = -1;
-
     for (int i = 0; i < ports->n; i++) {
         if (strcmp(ports->list[i].name, name) != 0)
             continue;
@@ -215,7 +208,6 @@ static int scan(const char *name, uint32_t version, int *count, struct tccl_erro
 {
     struct filters filters;
     struct ports ports;
-
     if (!tccl_release_of(version))
         return tccl_fail(why, "this NCCL version's numbering of NICs is unknown");
     if (refuse_settings(why) || read_filters(shim_env("NCCL_IB_HCA"), &filters, why) ||
@@ -238,7 +230,6 @@ int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct tccl_
     /* They have the numbers behind all real ones, in the same order. NCCL makes them while it reads
      * the topology, so its log does not have them yet. */
     bool are_virtual = tccl_release_does(nccl->version, TCCL_FACT_VIRTUAL_NICS);
-
     if (shim_nccllog_there()) {
         shim_nccllog_read();
         said = shim_nccllog_nic(name, &count, why);
@@ -257,7 +248,6 @@ int shim_nics_there(void)
 {
     DIR *folder = opendir("/sys/class/infiniband");
     int n = 0;
-
     for (const struct dirent *entry; folder && (entry = readdir(folder));)
         n += entry->d_name[0] != '.';
     if (folder)
@@ -271,7 +261,6 @@ uint64_t shim_nics_settings(void)
         "NCCL_IB_HCA",         "NCCL_IB_MERGE_NICS", "NCCL_IB_DEVICE_PCI_ORDER",
         "NCCL_IB_DATA_DIRECT", "NCCL_NET",           "NCCL_NET_PLUGIN"};
     uint64_t hash = SHIM_HASH_START;
-
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = shim_env(names[i]);
         hash = shim_hash(hash, value ? value : "", value ? strlen(value) + 1 : 0);

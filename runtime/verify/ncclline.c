@@ -11,7 +11,6 @@ struct piece {
 static bool skip(struct piece *piece, const char *text)
 {
     size_t length = strlen(text);
-
     if ((size_t)(piece->end - piece->at) < length || memcmp(piece->at, text, length) != 0)
         return false;
     piece->at += length;
@@ -22,7 +21,6 @@ static bool skip(struct piece *piece, const char *text)
 static bool skip_to(struct piece *piece, const char *text)
 {
     const char *found = memmem(piece->at, (size_t)(piece->end - piece->at), text, strlen(text));
-
     if (found)
         piece->at = found + strlen(text);
     return found;
@@ -36,7 +34,6 @@ static int digit(char c)
 static bool take(struct piece *piece, int base, uint64_t max, uint64_t *number)
 {
     const char *start = piece->at;
-
     for (*number = 0; piece->at < piece->end && digit(*piece->at) < base; piece->at++) {
         uint64_t next = *number * (uint64_t)base + (uint64_t)digit(*piece->at);
         if (*number > max / (uint64_t)base || next > max)
@@ -49,7 +46,6 @@ static bool take(struct piece *piece, int base, uint64_t max, uint64_t *number)
 static bool take_int(struct piece *piece, int *number)
 {
     uint64_t value;
-
     if (!take(piece, 10, INT32_MAX, &value))
         return false;
     *number = (int)value;
@@ -66,7 +62,6 @@ static bool read_init(struct piece piece, struct shim_line *line)
 {
     struct piece kind = piece;
     uint64_t bus;
-
     line->kind = skip_to(&kind, "- Init START")      ? SHIM_LINE_START
                  : skip_to(&kind, "- Init COMPLETE") ? SHIM_LINE_COMPLETE
                                                      : SHIM_LINE_OTHER;
@@ -108,7 +103,6 @@ static bool read_edge(struct piece piece, struct shim_line *line)
 static bool read_channel(struct piece piece, struct shim_line *line)
 {
     int second = 0;
-
     if (!skip(&piece, "Channel ") || !take_int(&piece, &line->channel) ||
         (skip(&piece, "/") && !take_int(&piece, &second)) || !skip(&piece, " : "))
         return false;
@@ -127,7 +121,6 @@ static bool rest(struct piece piece, enum shim_line_kind kind, struct shim_line 
 static bool read_text(struct piece text, struct shim_line *line)
 {
     struct piece piece = text;
-
     if (skip(&piece, "NET/IB : Using"))
         return rest(piece, SHIM_LINE_NICS, line);
     if (skip(&piece, "NET/IB : Made virtual device")) {
@@ -149,7 +142,6 @@ static bool read_text(struct piece text, struct shim_line *line)
 static bool number_before(const char *start, const char **end, int *number)
 {
     const char *at = *end;
-
     while (at > start && digit(at[-1]) < 10)
         at--;
     struct piece piece = {at, *end};
@@ -175,7 +167,6 @@ static bool before_sign(const char *start, const char **end)
 static bool read_prefix(const char *start, const char *end, struct shim_line *line)
 {
     int device;
-
     return before(start, &end, ' ') && before(start, &end, ']') &&
            number_before(start, &end, &device) && before_sign(start, &end) &&
            before(start, &end, '[') && before(start, &end, ' ') &&
@@ -187,7 +178,6 @@ bool shim_line_read(const char *start, const char *end, struct shim_line *line)
 {
     static const char mark[] = "NCCL INFO ";
     struct piece piece = {start, end};
-
     memset(line, 0, sizeof(*line));
     if (!skip_to(&piece, mark) || !read_prefix(start, piece.at - strlen(mark), line) ||
         !read_text(piece, line)) {
@@ -206,7 +196,6 @@ int shim_line_nic(const char **at, const char *end, int *number, char name[stati
 {
     struct piece piece = {*at, end};
     size_t length = 0;
-
     if (!skip(&piece, " [") || !take_int(&piece, number))
         return 0; /* "[RO]", "; OOB" */
     if (!skip(&piece, "]"))

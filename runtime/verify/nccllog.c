@@ -90,7 +90,6 @@ static void forget_edges(struct member *member)
 static struct member *add_member(int tid)
 {
     struct member *member = &notes.members[0];
-
     for (int i = 1; i < MEMBERS; i++)
         if (notes.members[i].order < member->order)
             member = &notes.members[i];
@@ -106,7 +105,6 @@ static struct member *add_member(int tid)
 static void note_init(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
-
     if (line->kind == SHIM_LINE_START && member) {
         member->tid = 0;
         member = NULL;
@@ -126,7 +124,6 @@ static void note_init(const struct shim_line *line)
 static void note_ring(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
-
     if (!member)
         member = add_member(line->tid);
     if (line->channel >= SHIM_CHANNELS || (member->rank >= 0 && member->rank != line->rank))
@@ -143,7 +140,6 @@ static void note_ring(const struct shim_line *line)
 static void note_channels(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
-
     if (!member || member->n_channels > 0 || line->channel > SHIM_CHANNELS)
         return;
     member->by_edges = true;
@@ -153,7 +149,6 @@ static void note_channels(const struct shim_line *line)
 static bool starts(const struct shim_line *line, const char *text)
 {
     size_t length = strlen(text);
-
     return (size_t)(line->end - line->text) >= length && memcmp(line->text, text, length) == 0;
 }
 
@@ -167,7 +162,6 @@ static struct shim_reach reach_of(const struct shim_line *line)
 {
     struct shim_reach reach = {.way = SHIM_WAY_UNKNOWN, .nic = -1};
     const char *slash, *at;
-
     if (starts(line, "P2P/"))
         reach.way = SHIM_WAY_P2P;
     else if (starts(line, "SHM/"))
@@ -197,7 +191,6 @@ static struct shim_reach *place_of(struct member *member, const struct shim_line
     bool receives = line->receive && line->to == member->rank &&
                     (line->from == channel->prev || (any && channel->prev < 0));
     struct shim_reach *place = sends ? &channel->send : receives ? &channel->receive : NULL;
-
     return place && place->way == SHIM_WAY_UNKNOWN ? place : NULL;
 }
 
@@ -207,7 +200,6 @@ static struct member *connected_by(const struct shim_line *line)
 {
     struct member *fits[MEMBERS], *expected = NULL;
     int n = 0, n_expected = 0;
-
     for (int i = 0; i < MEMBERS; i++) {
         struct member *member = &notes.members[i];
         if (!member->order || !member->complete || member->done || !place_of(member, line))
@@ -226,7 +218,6 @@ static struct member *connected_by(const struct shim_line *line)
 static void note_edge(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
-
     if (line->p2p || line->channel >= SHIM_CHANNELS)
         return;
     if (!member && (member = connected_by(line))) {
@@ -250,7 +241,6 @@ static void note_edge(const struct shim_line *line)
 static void note_rings(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
-
     for (int i = 0; !member && i < MEMBERS; i++)
         if (notes.members[i].order && !notes.members[i].done &&
             notes.members[i].connects == line->tid)
@@ -266,7 +256,6 @@ static void note_trees(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid), *expected = NULL;
     int n = 0;
-
     for (int i = 0; !member && i < MEMBERS; i++) {
         struct member *one = &notes.members[i];
         if (!one->order || !one->complete || one->done)
@@ -294,7 +283,6 @@ static void note_nics(const struct shim_line *line)
 {
     const char *at = line->text;
     int more = 1;
-
     notes.nics_said = true;
     notes.n_nics = 0;
     while (notes.n_nics < NICS &&
@@ -347,7 +335,6 @@ size_t shim_nccllog_take(const char *text, size_t size, int pid)
 {
     const char *at = text, *end = text + size, *newline;
     struct shim_line line;
-
     for (; (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1)
         if (newline - at < LONGEST_LINE && shim_line_read(at, newline, &line) && line.pid == pid)
             note(&line);
@@ -380,7 +367,6 @@ static bool user_has_set(void)
 static bool is_listed(const char *list, const char *name)
 {
     bool invert = list[0] == '^', found = false;
-
     for (const char *at = list + invert; *at; at += strspn(at, ",")) {
         size_t length = strcspn(at, ",");
         if ((length == strlen(name) && strncasecmp(at, name, length) == 0) ||
@@ -399,7 +385,6 @@ static bool user_logs_enough(void)
     const char *more = shim_env("NCCL_DEBUG_LEVELS");
     bool info = level && (strcasecmp(level, "INFO") == 0 || strcasecmp(level, "TRACE") == 0 ||
                           strcasecmp(level, "ABORT") == 0);
-
     return (info || (more && is_listed(more, "INFO"))) &&
            is_listed(list ? list : "INIT,BOOTSTRAP,ENV", "INIT");
 }
@@ -425,7 +410,6 @@ static void users_log(void)
 {
     struct shim_text path = {.at = file.path, .size = sizeof(file.path)};
     const char *name = shim_env("NCCL_DEBUG_FILE");
-
     nowhere("with the user's NCCL_DEBUG NCCL does not log what it connects (INFO, INIT)");
     if (!user_logs_enough())
         return;
@@ -441,7 +425,6 @@ static void users_log(void)
 static void memory_file(void)
 {
     struct rlimit limit;
-
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) {
         nowhere("the size of files is limited");
         return;
@@ -500,7 +483,6 @@ static const char *answer(const char *name, uint32_t version)
 const char *shim_nccllog_answer(const char *name, uint32_t version)
 {
     const char *value = NULL;
-
     if (strncmp(name, "NCCL_DEBUG", 10) != 0 ||
         (name[10] != '\0' && strcmp(name + 10, "_SUBSYS") != 0 && strcmp(name + 10, "_FILE") != 0))
         return NULL;
@@ -564,7 +546,6 @@ void shim_nccllog_read(void)
 static ssize_t pass_on(void *to, const char *text, size_t size)
 {
     size_t written = fwrite(text, 1, size, to);
-
     if (file.pid == getpid() && lock()) {
         shim_nccllog_take(text, size, file.pid);
         unlock();
@@ -581,7 +562,6 @@ FILE *shim_nccllog_opened(const char *path, FILE *opened)
 {
     static const cookie_io_functions_t functions = {.write = pass_on, .close = close_passed};
     bool output = strcmp(path, users_output) == 0;
-
     if (file.pid != getpid() || file.place != USERS || strcmp(path, file.path) != 0 ||
         file.handed || !(output || opened))
         return opened;
@@ -643,7 +623,6 @@ int shim_nccllog_joining(int tid, int *rank, int *ranks, tccl_bus *gpu)
 static struct member *find_built(const void *comm, tccl_bus gpu, int rank, int ranks)
 {
     struct member *newest = NULL;
-
     for (int i = 0; i < MEMBERS; i++) {
         struct member *member = &notes.members[i];
         if (member->order && !member->done && member->gpu == gpu &&
@@ -708,7 +687,6 @@ int shim_nccllog_connected(void)
 void shim_nccllog_expect(const void *comm)
 {
     int self = shim_tid();
-
     for (int i = 0; i < MEMBERS; i++)
         if (__atomic_load_n(&notes.members[i].comm, __ATOMIC_RELAXED) == (uint64_t)(uintptr_t)comm)
             __atomic_store_n(&notes.members[i].expected, self, __ATOMIC_RELAXED);
@@ -717,7 +695,6 @@ void shim_nccllog_expect(const void *comm)
 void shim_nccllog_expect_no_more(void)
 {
     int self = shim_tid();
-
     for (int i = 0; i < MEMBERS; i++)
         if (__atomic_load_n(&notes.members[i].expected, __ATOMIC_RELAXED) == self)
             __atomic_store_n(&notes.members[i].expected, 0, __ATOMIC_RELAXED);

@@ -12,7 +12,6 @@ static const char *const ways[] = {"something unknown", "P2P", "SHM", "NET"};
 static const char *name_of(tccl_bus gpu, char name[static NAME])
 {
     size_t length;
-
     if (gpu == SHIM_NO_BUS)
         return "another node";
     tccl_bus_format(gpu, name);
@@ -26,7 +25,6 @@ static const char *name_of(tccl_bus gpu, char name[static NAME])
 static tccl_bus beside(const struct tccl_named_chain *path, int i, int step)
 {
     int other = i + step;
-
     if (path->closed)
         return path->gpus[(other + path->n_gpus) % path->n_gpus];
     return other >= 0 && other < path->n_gpus ? path->gpus[other] : SHIM_NO_BUS;
@@ -47,7 +45,6 @@ static enum shim_verdict compare_order(const struct tccl_named_chain *path, int 
     tccl_bus planned_prev = beside(path, i, -1), planned_next = beside(path, i, 1);
     char a[NAME], b[NAME], c[NAME], d[NAME], e[NAME];
     const char *self = name_of(path->gpus[i], b);
-
     if (prev == planned_prev && next == planned_next)
         return SHIM_APPLIED;
     snprintf(text, 256, "order %s %s %s in place of %s %s %s", name_of(prev, a), self,
@@ -74,7 +71,6 @@ static enum shim_verdict compare_edge(const struct tccl_named_chain *path, int i
     struct tccl_named_edge edge = path->edges[i];
     char from[NAME], to[NAME], what[2 * NAME + 16];
     enum shim_verdict verdict;
-
     snprintf(what, sizeof(what), "edge %s -> %s", name_of(path->gpus[i], from),
              name_of(beside(path, i, 1), to));
     verdict =
@@ -93,7 +89,6 @@ static enum shim_verdict compare_end(const char *what, const struct shim_reach *
                                      char text[static 256])
 {
     enum shim_verdict verdict = compare_way(what, reach->way, SHIM_WAY_NET, text);
-
     if (verdict != SHIM_APPLIED)
         return verdict;
     if (reach->pxn)
@@ -124,7 +119,6 @@ static enum shim_verdict compare_ways(const struct part *part, const struct shim
     enum shim_verdict in = SHIM_APPLIED, out;
     char name[NAME], what[NAME + 32], other[256] = "";
     int i = part->i;
-
     if (path->closed || i + 1 < path->n_gpus) {
         out = compare_edge(path, i, &built->send, text);
     } else {
@@ -220,7 +214,6 @@ enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct s
                                   char text[static 256])
 {
     struct wanted wanted = {.n = chain->rings.n, .connected = built->connected};
-
     text[0] = '\0';
     for (int i = 0; i < chain->rings.n; i++) {
         const struct tccl_named_chain *ring = &chain->rings.chains[i];

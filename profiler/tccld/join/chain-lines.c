@@ -71,7 +71,6 @@ void chain_lines_put_baseline(struct tccl_line_writer *writer,
     char ring[TCCL_NOMINAL_TEXT], tree[TCCL_NOMINAL_TEXT];
     long long parts =
         baseline->gbps > 0 && baseline->gbps < 1e9 ? (long long)(baseline->gbps * 1e4 + .5) : 0;
-
     tccl_nominal_format(&own->ring[closed], ring);
     tccl_nominal_format(&own->tree[closed], tree);
     tccl_line_put(writer, "baseline", "%d %s %lld.%04lld %s %s", baseline->first,
