@@ -5,7 +5,7 @@
 #include "client/key.h"
 #include "client/outcome.h"
 #include "client/step-fields.h"
-#include "tccld/join/trial.h"
+#include "tccld/join/evidence.h"
 
 OWNED(merge, struct merge, merge_free)
 OWNED(shared_class, struct shared_class, shared_class_drop)

@@ -14,7 +14,6 @@
 #include "client/message.h"
 #include "client/step-json.h"
 #include "tccld/join/outcome.h"
-#include "tccld/join/trial.h"
 #include "tccld/main/log.h"
 
 enum { FILE_MOST = 4 << 20, STOP_MS = 1000 };

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum { PRIOR = 8 };
 #define PRIOR_NOISE 0.1
 #define SURE                                                                                       \
@@ -249,4 +251,12 @@ bool evidence_leaves(const struct evidence_table *table, uint64_t subject, uid_t
             return row->off;
     }
     return known && evidence_look(table, subject, users).off;
+}
+
+bool trial_draws(const struct tccl_step_key *key, const char *what, int share)
+{
+    char text[TCCL_KEY_CLUSTER + 64];
+    int length = snprintf(text, sizeof(text), "%.32s %s %u", what, key->cluster,
+                          key->het_job ? key->het_job : key->job);
+    return (int)(tccl_hash64(text, (size_t)length) % TRIAL_WHOLE) < share;
 }

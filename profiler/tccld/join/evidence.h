@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "client/key.h"
+
 enum {
     EVIDENCE_ROWS = 1024,  /* beyond, the oldest one goes, */
     EVIDENCE_OF_USER = 32, /* of a user who has so many his oldest one */
@@ -91,5 +93,13 @@ struct evidence_view evidence_look(const struct evidence_table *table, uint64_t 
 /* Is the ring to be left to NCCL for this user? By his own steps with the NCCL that he has used
  * last, where they say something; else as all others. */
 bool evidence_leaves(const struct evidence_table *table, uint64_t subject, uid_t uid, int users);
+
+/* Which jobs run with NCCL's own choice in place of the rings that they would get, so that it is
+ * known what rings bring (Trial= in tccl.conf): is this job one of so many of TRIAL_WHOLE? By a
+ * hash of what the draw is for, the cluster and the job's number (of a heterogeneous job the
+ * leader's): alike for all steps of a job, requeued or not, on all nodes, whatever node decides;
+ * and known to whoever knows the number, who may as well ask for a ring. */
+enum { TRIAL_WHOLE = 100000 };
+bool trial_draws(const struct tccl_step_key *key, const char *what, int share);
 
 #endif

@@ -18,8 +18,8 @@
 #include "client/outcome.h"
 #include "client/step-fields.h"
 #include "tccld/join/chain-lines.h"
+#include "tccld/join/evidence.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/join/trial.h"
 
 enum {
     FORMAT_NODES = 2048, /* rings of more nodes are not written out */
