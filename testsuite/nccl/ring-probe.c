@@ -43,7 +43,7 @@ static struct {
     enum init init;
     enum buffers buffers;
     bool group, threads, nonblocking, split_off, share, again, grow, edges, json, no_log;
-    bool allreduce, everywhere, check, stuck, children_last, go_on, finalize, abort;
+    bool allreduce, everywhere, in_groups, check, stuck, children_last, go_on, finalize, abort;
     char id[4000];
     const char *log; /* NULL: one that is removed */
 } options = {.rank = -1,
@@ -109,6 +109,7 @@ static void usage(FILE *to)
         "prod,\n"
         "                       min, max or avg\n"
         "  --everywhere         on all communicators, at once where a rank is in several\n"
+        "  --in-groups          on all but the first one\n"
         "  --check              looks at each element of the results\n"
         "  --times N            each of them so often again, and how long it then takes\n"
         "  --buffers HOW        of all collectives: cuda, nccl (ncclMemAlloc), registered, or "
@@ -963,7 +964,8 @@ static int connect_all(void)
 static int collect_all(void)
 {
     for (int i = 0; i < options.collectives; i++)
-        if (collect(&collectives[i], 0, options.everywhere ? SLOTS - 1 : 0) < 0)
+        if (collect(&collectives[i], options.in_groups,
+                    options.everywhere || options.in_groups ? SLOTS - 1 : 0) < 0)
             return -1;
     return 0;
 }
@@ -1362,6 +1364,7 @@ enum {
     NO_LOG,
     COLLECTIVE,
     EVERYWHERE,
+    IN_GROUPS,
     CHECK,
     TIMES,
     COALESCED,
@@ -1399,6 +1402,7 @@ static const struct option long_options[] = {
     {"json", no_argument, NULL, JSON},
     {"collective", required_argument, NULL, COLLECTIVE},
     {"everywhere", no_argument, NULL, EVERYWHERE},
+    {"in-groups", no_argument, NULL, IN_GROUPS},
     {"check", no_argument, NULL, CHECK},
     {"times", required_argument, NULL, TIMES},
     {"coalesced", required_argument, NULL, COALESCED},
@@ -1498,6 +1502,8 @@ static int parse_collective(const char *text)
 static int parse_flag(int option)
 {
     switch (option) {
+    case IN_GROUPS:
+        return options.in_groups = true, 0;
     case EVERYWHERE:
         return options.everywhere = true, 0;
     case CHECK:
