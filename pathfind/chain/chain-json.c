@@ -5,7 +5,6 @@
 static json_t *port_json(struct tccl_port port, const struct tccl_machine *machine)
 {
     const char *via = port.via.kind == TCCL_GPU ? "gpu" : "memory";
-
     return json_pack("{s:s, s:s, s:i}", "nic", machine->nics[port.nic].name, "via", via, via,
                      port.via.index);
 }
@@ -16,7 +15,6 @@ static json_t *edge_json(const struct tccl_chain *chain, const struct tccl_machi
     struct tccl_edge edge = chain->edges[i];
     json_t *json = json_pack("{s:s, s:i, s:i}", "kind", kinds[edge.kind], "from", chain->gpus[i],
                              "to", chain->gpus[(i + 1) % chain->n_gpus]);
-
     if (edge.kind == TCCL_BOUNCE)
         json_object_set_new(json, "memory", json_integer(edge.memory));
     if (edge.kind == TCCL_BY_NICS) {
@@ -32,7 +30,6 @@ json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_mac
     json_t *gpus = json_array(), *busids = json_array(), *edges = json_array();
     bool ports = !chain->closed && chain->n_gpus > 0;
     struct tccl_set set;
-
     for (int i = 0; i < chain->n_gpus; i++) {
         json_array_append_new(gpus, json_integer(chain->gpus[i]));
         json_array_append_new(busids, json_string(machine->gpus[chain->gpus[i]].busid));

@@ -92,7 +92,6 @@ static int check_gpus(const struct tccl_chain *chain, const struct tccl_machine 
                       struct tccl_error *err)
 {
     uint32_t seen = 0;
-
     if (chain->n_gpus == 0 || chain->n_gpus > TCCL_MAX_GPUS)
         return tccl_fail(err, "the chain has no GPU, or more than %d", TCCL_MAX_GPUS);
     if (chain->closed && chain->n_gpus < 2)

@@ -47,7 +47,6 @@ void tccl_html_fact(FILE *out, const char *name, const char *fmt, ...)
 {
     char text[4096];
     va_list args;
-
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);

@@ -41,7 +41,6 @@ static struct tccl_port port_of(const struct tccl_machine *machine, const struct
                   (!sends || new_enough || topo->n_gpus == 1);
     struct tccl_device itself = {TCCL_GPU, (uint8_t)index};
     struct tccl_device memory = {TCCL_MEMORY, (uint8_t)machine->gpus[index].numa};
-
     return (struct tccl_port){(uint8_t)topo->nics[nic].index, direct ? itself : memory};
 }
 
@@ -92,7 +91,6 @@ static struct tccl_edge between(const struct tccl_machine *machine, const struct
 static int channel_of(const struct parts *parts, int part, int c, int n_channels)
 {
     bool exchanged = parts->list[part]->rings.crosses && n_channels % 2 == 0 && part % 2 == 1;
-
     return exchanged ? c ^ 1 : c;
 }
 
@@ -102,7 +100,6 @@ static void append(const struct tccl_machine *machine, const struct part *part, 
 {
     const uint8_t *order = part->rings.gpus[channel];
     const struct tccl_topo *topo = &part->topo;
-
     for (int i = 0; i < topo->n_gpus; i++) {
         int at = chain->n_gpus++;
         chain->gpus[at] = (uint8_t)topo->gpus[order[i]].index;
@@ -117,7 +114,6 @@ static void close_chain(const struct tccl_machine *machine, const struct parts *
     const struct part *first = parts->list[0], *last = parts->list[parts->count - 1];
     int channel = channel_of(parts, parts->count - 1, c, n_channels);
     int tail = last->rings.gpus[channel][last->topo.n_gpus - 1], head = first->rings.gpus[c][0];
-
     chain->edges[chain->n_gpus - 1] = parts->count == 1 ? edge_of(machine, first, c, tail, head)
                                                         : between(machine, last, channel, first, c);
 }
@@ -141,7 +137,6 @@ static void make_chain(const struct tccl_machine *machine, const struct parts *p
         const struct part *first = parts->list[0], *last = parts->list[last_part];
         int channel = channel_of(parts, last_part, c, n_channels);
         int tail = last->rings.gpus[channel][last->topo.n_gpus - 1];
-
         chain->entry =
             port_of(machine, &first->topo, first->rings.nics[c][0], first->rings.gpus[c][0], false);
         chain->exit = port_of(machine, &last->topo, last->rings.nics[channel][1], tail, true);
@@ -153,7 +148,6 @@ static void turn_to_lowest(struct tccl_chain *chain)
 {
     struct tccl_chain turned = *chain;
     int lowest = 0;
-
     for (int i = 1; i < chain->n_gpus; i++)
         if (chain->gpus[i] < chain->gpus[lowest])
             lowest = i;
@@ -180,7 +174,6 @@ static void make_chains(const struct tccl_machine *machine, const struct parts *
                         struct tccl_baseline *baseline)
 {
     int n_channels = TCCL_SEARCH_CHANNELS;
-
     for (int i = 0; i < parts->count; i++)
         if (parts->list[i]->rings.n_channels < n_channels)
             n_channels = parts->list[i]->rings.n_channels;
@@ -215,7 +208,6 @@ static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool cl
 {
     cleanup_free struct tccl_topo *whole = calloc(1, sizeof(*whole));
     uint32_t masks[TCCL_MAX_GPUS];
-
     if (!whole)
         return tccl_fail(err, "out of memory");
     if (tccl_topo_make(machine, nccl, gpus, gpus, false, whole, err) != 0)
@@ -282,7 +274,6 @@ int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set
                       struct tccl_error *err)
 {
     struct tccl_set one;
-
     set->count = 0;
     for (int i = 0; i < baseline->set.n; i++) {
         tccl_chain_set(&baseline->set.rings[i], &one);

@@ -67,7 +67,6 @@ static int take_links(struct tccl_topo *topo, const struct tccl_way *way, bool f
                       float gbps)
 {
     float gbps_pci = gbps;
-
     for (int i = 0; i < way->n_links; i++)
         if (from_gpu && way->far == TCCL_FAR_NODE && topo->links[way->links[i]].to_intel)
             gbps_pci = gbps * 6 / 5;
@@ -89,7 +88,6 @@ static int take_links(struct tccl_topo *topo, const struct tccl_way *way, bool f
 static bool take(struct search *search, const struct tccl_way *way, bool from_gpu, float gbps)
 {
     int taken = take_links(search->topo, way, from_gpu, way->n_links, gbps);
-
     if (taken < way->n_links) {
         take_links(search->topo, way, from_gpu, taken, -gbps);
         return false;
@@ -116,7 +114,6 @@ static bool near_enough(const struct graph *graph, const struct tccl_way *way,
 static void enter(struct search *search, int gpu, struct spot spot)
 {
     uint32_t *used = &search->used[search->now.n_channels];
-
     *used ^= UINT32_C(1) << gpu;
     visit(search, gpu, spot);
     *used ^= UINT32_C(1) << gpu;
@@ -128,7 +125,6 @@ static void enter_by(struct search *search, const struct tccl_way *way, const st
 {
     const struct graph *now = &search->now;
     float gbps = from_gpu ? now->gbps_gpus : now->gbps_nics;
-
     if (!near_enough(now, way, back, from_gpu ? now->far_gpus : now->far_nics) ||
         !take(search, way, from_gpu, gbps))
         return;
@@ -139,7 +135,6 @@ static void enter_by(struct search *search, const struct tccl_way *way, const st
 static void enter_from_nic(struct search *search, int nic, int gpu, struct spot spot)
 {
     const struct tccl_topo *topo = search->topo;
-
     enter_by(search, &topo->nics[nic].to_gpu[gpu], &topo->gpus[gpu].to_nic[nic], false, gpu, spot);
 }
 
@@ -148,7 +143,6 @@ static bool is_better(const struct graph *graph, const struct graph *best)
 {
     float gbps = (float)graph->n_channels * graph->gbps_gpus;
     float best_gbps = (float)best->n_channels * best->gbps_gpus;
-
     if (graph->n_channels < graph->min_channels)
         return false;
     if (gbps != best_gbps)
@@ -166,7 +160,6 @@ struct score {
 static int compare_scores(const void *a, const void *b)
 {
     const struct score *one = a, *two = b;
-
     if (one->nic_gbps != two->nic_gbps)
         return two->nic_gbps - one->nic_gbps;
     if (one->slot != two->slot)
@@ -187,7 +180,6 @@ static struct score score_of(const struct tccl_topo *topo, int from, int distanc
     const struct tccl_way *way = &topo->gpus[from].to_gpu[gpu];
     struct score score = {
         .gpu = gpu, .distance = distance, .hops = way->n_links, .gbps = (int)way->gbps};
-
     if (nic != NEVER) {
         score.nic_hops = topo->nics[nic].to_gpu[gpu].n_links;
         score.nic_gbps = (int)topo->nics[nic].to_gpu[gpu].gbps;
@@ -207,7 +199,6 @@ static int next_gpus(const struct search *search, int from, struct spot spot,
     struct score scores[TCCL_MAX_GPUS] = {0};
     bool last = spot.to_nic == spot.step + 1;
     int nic = spot.to_nic == NEVER ? NEVER : now->nics[now->n_channels][0], count = 0;
-
     for (int distance = 1; distance < topo->n_gpus; distance++)
         if (!(search->used[now->n_channels] & UINT32_C(1) << (from + distance) % topo->n_gpus))
             scores[count++] = score_of(topo, from, distance, nic);
@@ -233,7 +224,6 @@ static int select_nics(const struct tccl_topo *topo, int gpu, int far,
 {
     int first = gpu == NEVER ? 0 : gpu, end = gpu == NEVER ? topo->n_gpus : gpu + 1, count = 0;
     int own[TCCL_MAX_NICS];
-
     for (int g = first; g < end; g++) {
         int n_own = tccl_topo_own_nics(topo, g, own);
         for (int i = 0; i < n_own; i++)
@@ -258,7 +248,6 @@ static bool in_pairs(const struct graph *now, enum tccl_nccl nccl)
 static bool may_leave_by(const struct graph *now, enum tccl_nccl nccl, int nic, int step)
 {
     const uint8_t *ends = now->nics[now->n_channels];
-
     if (now->pattern == TREE && nic != ends[0])
         return false;
     if (in_pairs(now, nccl)) {
@@ -278,7 +267,6 @@ static void leave(struct search *search, int gpu, struct spot spot)
     int count = select_nics(topo, gpu, now->far_nics, nics);
     float gbps = now->pattern == BALANCED_TREE ? now->gbps_nics / 2 : now->gbps_nics;
     struct spot after = spot;
-
     /* A balanced tree uses the NIC from its first two GPUs, at half of the rate each. */
     after.to_nic = now->pattern == BALANCED_TREE && spot.step == 0 ? 1 : NEVER;
     for (int i = 0; i < count; i++) {
@@ -298,7 +286,6 @@ static void go_on(struct search *search, int gpu, struct spot spot)
     struct graph *now = &search->now;
     uint8_t next[TCCL_MAX_GPUS];
     int count = 1;
-
     if (spot.order == AS_NUMBERED)
         next[0] = (uint8_t)(spot.step + 1);
     else if (spot.order == AS_BEFORE)
@@ -317,7 +304,6 @@ static void close_ring(struct search *search, int gpu, struct spot spot)
     int first = search->now.gpus[search->now.n_channels][0];
     const struct tccl_way *way = &topo->gpus[gpu].to_gpu[first];
     float gbps = search->now.gbps_gpus;
-
     if (way->far > search->now.far_gpus || !take(search, way, true, gbps))
         return;
     spot.step++;
@@ -331,7 +317,6 @@ static struct spot first_spot(const struct search *search, enum order order)
 {
     int last = search->topo->n_gpus - 1, pattern = search->now.pattern;
     struct spot spot = {.step = 0, .to_nic = NEVER, .to_first = NEVER, .order = order};
-
     if (!search->closed)
         spot.to_nic = pattern == RING ? last : 0;
     else if (pattern == RING)
@@ -346,7 +331,6 @@ static void start_at_fast_gpus(struct search *search, int nic)
     const struct tccl_way *ways = topo->nics[nic].to_gpu;
     int hops = TCCL_WAY_LINKS + 1;
     float gbps = 0;
-
     for (int i = 0; i < topo->n_gpus; i++) {
         if (ways[i].gbps > gbps || (ways[i].gbps == gbps && ways[i].n_links < hops))
             hops = ways[i].n_links;
@@ -368,7 +352,6 @@ static void start_at_nic(struct search *search, int nic)
     struct graph *now = &search->now;
     int gpus[TCCL_MAX_GPUS], nearest = topo->nics[nic].nearest;
     bool old = topo->nccl < TCCL_NCCL_2_27;
-
     if (now->n_channels > 0 && (now->alike || old))
         enter_from_nic(search, nic, now->gpus[now->n_channels - 1][0],
                        first_spot(search, AS_BEFORE));
@@ -376,7 +359,6 @@ static void start_at_nic(struct search *search, int nic)
         return;
     if (now->n_channels == 0) { /* The first channel in numerical order has its own step limit. */
         int64_t steps = search->steps;
-
         search->steps = STEPS_NUMBERED;
         enter_from_nic(search, nic, 0, first_spot(search, AS_NUMBERED));
         search->steps = search->steps == PERFECT ? PERFECT : steps;
@@ -399,7 +381,6 @@ static void start_at_nics(struct search *search)
     int gbps = (int)now->gbps_nics; /* truncated, as in NCCL */
     uint8_t nics[TCCL_MAX_NICS];
     int count = select_nics(search->topo, NEVER, now->far_nics, nics);
-
     for (int i = 0; i < count; i++) {
         int nic = nics[(now->n_channels + i) % count];
         float *left = &search->topo->nics[nic].gbps;
@@ -418,7 +399,6 @@ static void start_at_nics(struct search *search)
 static void start_at_gpus(struct search *search)
 {
     const struct graph *now = &search->now;
-
     if (now->n_channels == 0)
         enter(search, 0, first_spot(search, AS_NUMBERED));
     else
@@ -441,7 +421,6 @@ static void add_channel(struct search *search)
 static void complete(struct search *search)
 {
     struct graph *now = &search->now;
-
     now->n_channels++;
     if (is_better(now, &search->best)) {
         search->best = *now;
@@ -456,7 +435,6 @@ static void complete(struct search *search)
 static void visit(struct search *search, int gpu, struct spot spot)
 {
     int n_gpus = search->topo->n_gpus;
-
     if (search->steps <= 0)
         return;
     search->steps--;
@@ -504,7 +482,6 @@ static const struct rates *rates_to_try(bool closed, int least_sm, enum tccl_ncc
     static const struct rates between_100_new = {20, {96, 86, 80,   48,   45.1F, 42,   40,
                                                       30, 24, 22,   20,   17.5F, 15,   12,
                                                       6,  3,  2.4F, 1.2F, 0.24F, 0.12F}};
-
     if (least_sm >= 100 && nccl >= TCCL_NCCL_2_25 && closed)
         return nccl >= TCCL_NCCL_2_29   ? &within_100
                : nccl >= TCCL_NCCL_2_27 ? &within_100_old
@@ -544,7 +521,6 @@ struct limits {
 static int least_sm(const struct tccl_topo *topo)
 {
     int least = topo->gpus[0].sm;
-
     for (int i = 1; i < topo->n_gpus; i++)
         least = topo->gpus[i].sm < least ? topo->gpus[i].sm : least;
     return least;
@@ -613,7 +589,6 @@ static void choose_first_rate(const struct search *search, struct limits *limits
     float total = limits->total;
     const float *gbps = limits->rates->gbps;
     bool at_once = search->best.pattern != RING && n_gpus > 1;
-
     if (at_once)
         total = (float)(total * (n_gpus * 1.0 / (n_gpus - 1)));
     limits->rate = 0;
@@ -648,7 +623,6 @@ static bool look_farther(struct search *search, const struct limits *limits)
     const struct graph *best = &search->best;
     bool nothing = best->n_channels == 0;
     int far_gpus = search->closed ? limits->far_gpus : now->far_nics;
-
     if (now->far_gpus < far_gpus && (nothing || now->far_gpus < best->far_gpus)) {
         now->far_gpus = next_far(now->far_gpus, search->topo->nccl);
         return true;
@@ -669,7 +643,6 @@ static bool ask_less(struct search *search, struct limits *limits)
     struct graph *now = &search->now;
     const struct graph *best = &search->best;
     bool across_amd = tccl_cpu_is_amd(search->topo->cpu) && now->far_gpus == TCCL_FAR_SYSTEM;
-
     if (now->alike && !across_amd) {
         now->alike = false;
         return true;
@@ -705,7 +678,6 @@ static void double_channels(struct graph *graph, int least_sm)
 {
     int before = graph->n_channels;
     int count = before * 2 < graph->max_channels ? before * 2 : graph->max_channels;
-
     if (before == 0 || graph->gbps_gpus < 25 ||
         (least_sm > 80 && graph->gbps_gpus < 50 && before > 4))
         return;
@@ -721,7 +693,6 @@ static void ask_more(struct search *search, struct limits *limits)
 {
     struct graph *now = &search->now;
     const struct graph *best = &search->best;
-
     *now = *best;
     limits->rate = 0;
     while (!is_slowest(limits) && limits->rates->gbps[limits->rate] > best->gbps_nics)
@@ -746,7 +717,6 @@ static void fall_back(struct search *search)
     struct graph *best = &search->best;
     const struct tccl_topo *topo = search->topo;
     uint8_t nics[TCCL_MAX_NICS] = {0};
-
     best->n_channels = 1;
     best->gbps_gpus = best->gbps_nics = 0.1F;
     best->far_gpus = best->far_nics = TCCL_FAR_SYSTEM;
@@ -768,7 +738,6 @@ static void find_graph(struct search *search, int pattern, int least, int most)
 {
     const struct tccl_topo *topo = search->topo;
     struct limits limits = {.least_sm = least_sm(topo), .steps = STEPS_ALL};
-
     limits.crossing = topo->n_nics > 1;
     set_distances(topo, search->closed, &limits);
     set_rates(topo, search->closed, &limits);
@@ -798,7 +767,6 @@ static void find_graph(struct search *search, int pattern, int least, int most)
 static struct tccl_nominal nominal_of(const struct graph *graph)
 {
     static const uint8_t patterns[] = {[RING] = 4, [BALANCED_TREE] = 1, [TREE] = 3};
-
     return (struct tccl_nominal){
         .pattern = patterns[graph->pattern],
         .channels = (uint8_t)graph->n_channels,
@@ -814,7 +782,6 @@ int tccl_nccl_search(struct tccl_topo *topo, bool closed, struct tccl_rings *rin
                      struct tccl_error *err)
 {
     cleanup_free struct search *search = calloc(1, sizeof(*search));
-
     if (!search)
         return tccl_fail(err, "out of memory");
     search->topo = topo;

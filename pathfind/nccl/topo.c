@@ -72,7 +72,6 @@ static float nic_line_gbps(const struct tccl_nic *nic)
 {
     static const int gigabits[] = {1, 5, 10, 20, 25, 40, 50, 56, 100, 200, 400, 800};
     int best = gigabits[0];
-
     for (size_t i = 1; i < sizeof(gigabits) / sizeof(*gigabits); i++)
         if (fabs(gigabits[i] - nic->gbps * 8) < fabs(best - nic->gbps * 8))
             best = gigabits[i];
@@ -82,7 +81,6 @@ static float nic_line_gbps(const struct tccl_nic *nic)
 static float nic_slot_gbps(const struct tccl_nic *nic)
 {
     float line = nic_line_gbps(nic);
-
     if (nic->slot > 0)
         return (float)nic->slot;
     return line <= 12.5F ? 12 : line <= 25 ? 24 : 48;
@@ -93,10 +91,8 @@ static float nic_slot_gbps(const struct tccl_nic *nic)
 static float switch_slot_gbps(const struct tccl_machine *machine, const struct tccl_switch *own)
 {
     float best = (float)own->slot;
-
     if (best > 0)
         return best;
-
     for (int i = 0; i < machine->n_gpus; i++)
         best = fmaxf(best, gpu_slot_gbps(&machine->gpus[i]));
     for (int i = 0; i < machine->n_nics; i++)
@@ -108,7 +104,6 @@ static float switch_slot_gbps(const struct tccl_machine *machine, const struct t
 static int add_links(struct tccl_topo *topo, float gbps, bool pci)
 {
     int there = topo->n_links;
-
     if (there + 2 > TCCL_TOPO_LINKS)
         return -1;
     topo->n_links += 2;
@@ -143,7 +138,6 @@ static void set_keys(const struct tccl_machine *machine, struct tree *tree)
 static int place_above(const struct tccl_machine *machine, int place)
 {
     int parent = -1, numa = 0;
-
     if (place < FIRST_SWITCH)
         return -1;
     if (place < FIRST_GPU) {
@@ -165,7 +159,6 @@ static void add_child(struct tree *tree, int parent, int child, bool sorted)
 {
     struct place *above = &tree->places[parent];
     int at = above->n_children++;
-
     while (sorted && at > 0 &&
            strcmp(tree->places[child].key, tree->places[above->children[at - 1]].key) < 0) {
         above->children[at] = above->children[at - 1];
@@ -195,7 +188,6 @@ static void meet(const struct tccl_machine *machine, struct tree *tree, int plac
 static int next_nic(const struct tccl_machine *machine, int after)
 {
     int best = -1;
-
     for (int i = 0; i < machine->n_nics; i++) {
         int order = after < 0 ? 1 : strcmp(machine->nics[i].busid, machine->nics[after].busid);
         if (order < 0 || (order == 0 && i <= after))
@@ -215,7 +207,6 @@ static int first_port(const struct tccl_machine *machine, enum tccl_nccl nccl, i
     const char *busid = machine->nics[nic].busid;
     size_t bus = strlen("0000:00:");
     int first = nic, before = 0;
-
     for (int i = next_nic(machine, -1); i != nic; i = next_nic(machine, i)) {
         if (strncmp(machine->nics[i].busid, busid, bus) != 0)
             continue;
@@ -228,7 +219,6 @@ static int first_port(const struct tccl_machine *machine, enum tccl_nccl nccl, i
 static float fused_gbps(const struct tccl_machine *machine, enum tccl_nccl nccl, int nic)
 {
     float gbps = 0;
-
     for (int i = 0; i < machine->n_nics; i++)
         if (first_port(machine, nccl, i) == nic)
             gbps += nic_line_gbps(&machine->nics[i]);
@@ -239,7 +229,6 @@ static float fused_gbps(const struct tccl_machine *machine, enum tccl_nccl nccl,
 static void meet_nics(const struct tccl_machine *machine, enum tccl_nccl nccl, struct tree *tree)
 {
     bool by_bus = nccl >= TCCL_NCCL_2_29;
-
     for (int i = 0, nic = next_nic(machine, -1); i < machine->n_nics; i++) {
         int next = by_bus ? nic : i;
         if (first_port(machine, nccl, next) == next)
@@ -253,7 +242,6 @@ static void meet_all(const struct tccl_machine *machine, enum tccl_nccl nccl, ui
                      struct tree *tree)
 {
     bool first = true;
-
     for (int i = 0; i < machine->n_gpus; i++) {
         if (!(all & UINT32_C(1) << i))
             continue;
@@ -280,7 +268,6 @@ static int link_up(const struct tccl_machine *machine, struct tree *tree, int pl
 {
     struct place *here = &tree->places[place];
     int sm = place >= FIRST_GPU && place < FIRST_NIC ? machine->gpus[place - FIRST_GPU].sm : 0;
-
     here->up = add_links(topo, slot_gbps(machine, topo->nccl, place), place < FIRST_PORT);
     if (here->up < 0)
         return -1;
@@ -311,7 +298,6 @@ static void number_below(const struct tccl_machine *machine, const struct tree *
                          uint32_t part, struct tccl_topo *topo)
 {
     const struct place *here = &tree->places[place];
-
     if (place >= FIRST_PORT) {
         int index = place - FIRST_PORT;
         topo->nics[topo->n_nics++] = (struct tccl_topo_nic){
@@ -334,7 +320,6 @@ static void number_below(const struct tccl_machine *machine, const struct tree *
 static int climb(const struct tree *tree, int place, int line[static PLACES])
 {
     int count = 0;
-
     for (; place >= 0; place = tree->places[place].parent)
         line[count++] = place;
     return count;
@@ -366,7 +351,6 @@ static int find_way(const struct tree *tree, const struct tccl_topo *topo, int f
     int up[PLACES], down[PLACES];
     int n_up = climb(tree, from, up), n_down = climb(tree, to, down);
     int cpu_from = up[n_up - 1], cpu_to = down[n_down - 1];
-
     *way = (struct tccl_way){.gbps = SAME_GBPS, .far = TCCL_FAR_SAME};
     if (from == to)
         return 0;
@@ -437,7 +421,6 @@ static bool has_faster_nic(const struct tccl_topo *topo, int gpu, float than)
 bool tccl_topo_by_network(const struct tccl_topo *topo, int from, int to)
 {
     float gbps = topo->gpus[from].to_gpu[to].gbps;
-
     return has_faster_nic(topo, from, gbps) && has_faster_nic(topo, to, gbps);
 }
 
@@ -480,7 +463,6 @@ static int best_ways(const struct tccl_way *ways, int count, int best[])
 {
     int found = 0, far = TCCL_FAR_UNREACHABLE;
     float gbps = 0;
-
     for (int i = 0; i < count; i++) {
         if (ways[i].gbps > gbps || (ways[i].gbps == gbps && ways[i].far < far)) {
             gbps = ways[i].gbps;
@@ -502,7 +484,6 @@ int tccl_topo_near_gpus(const struct tccl_topo *topo, int nic, int gpus[static T
 static int reverse_bits(int number, int count)
 {
     int reversed = 0;
-
     for (int bit = 1, mirror = count >> 1; bit < count; bit <<= 1, mirror >>= 1)
         if (number & bit)
             reversed |= mirror;
@@ -513,7 +494,6 @@ int tccl_topo_own_nics(const struct tccl_topo *topo, int gpu, int nics[static TC
 {
     int best[TCCL_MAX_NICS], gpus[TCCL_MAX_GPUS];
     int count = best_ways(topo->gpus[gpu].to_nic, topo->n_nics, best);
-
     if (count == 0)
         return 0;
     int sharers = tccl_topo_near_gpus(topo, best[0], gpus);
@@ -533,7 +513,6 @@ static int nearest_gpu(const struct tccl_topo *topo, int nic)
 {
     int gpus[TCCL_MAX_GPUS], nics[TCCL_MAX_NICS];
     int count = tccl_topo_near_gpus(topo, nic, gpus);
-
     for (int choice = 0; choice < TCCL_MAX_NICS; choice++)
         for (int i = 0; i < count; i++) {
             int own = tccl_topo_own_nics(topo, gpus[i], nics);
@@ -565,7 +544,6 @@ int tccl_topo_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint
                    uint32_t part, bool closed, struct tccl_topo *topo, struct tccl_error *err)
 {
     cleanup_free struct tree *tree = calloc(1, sizeof(*tree));
-
     if (!tree)
         return tccl_fail(err, "out of memory");
     topo->nccl = nccl;
@@ -588,7 +566,6 @@ int tccl_topo_parts(const struct tccl_topo *topo, uint32_t parts[static TCCL_MAX
 {
     int part_of[TCCL_MAX_GPUS] = {0}, count = 0;
     uint32_t by_position[TCCL_MAX_GPUS] = {0};
-
     for (int g = 0; g < topo->n_gpus; g++) {
         part_of[g] = g;
         for (int p = 0; p < g; p++)

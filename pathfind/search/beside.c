@@ -12,7 +12,6 @@ static int measure(void *context, const struct tccl_set *set, struct tccl_measur
     const struct tccl_beside *beside = context;
     struct tccl_side side = {0};
     struct tccl_worth worth;
-
     tccl_side_add(&side, set); /* there is room for one */
     if (tccl_beside_worth(beside, &side, &worth, err) != 0)
         return -1;
@@ -48,7 +47,6 @@ int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
     struct tccl_candidates candidates = {.list = list, .noise = options->noise};
     struct tccl_choice choice = {.result = NULL};
     int n_found = beside->n > 0 ? 3 : 1; /* with nobody else all wishes are one */
-
     *best = (struct tccl_result){0};
     *worth = (struct tccl_worth){0};
     if (search_by(machine, tccl_model_meter(beside->model), gpus, options, &found[0], err) != 0)

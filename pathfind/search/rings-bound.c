@@ -464,7 +464,6 @@ int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed
                       struct tccl_error *err)
 {
     cleanup_free struct bound *bound = calloc(1, sizeof(*bound));
-
     if (!bound)
         return tccl_fail(err, "out of memory");
     bound->model = model;

@@ -748,7 +748,6 @@ static int find(const struct tccl_model *model, uint32_t gpus, bool closed,
     int from = options->rings ? options->rings : 1;
     int to = options->rings ? options->rings : TCCL_CHAIN_RINGS;
     double bounds[TCCL_CHAIN_RINGS + 1] = {0};
-
     *result = (struct tccl_rings_result){.gbps = 0};
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
         if (gpus >> i & 1)

@@ -198,7 +198,6 @@ static FILE *open_to_read(const char *path, off_t most, struct tccl_error *err)
                               path, (intmax_t)st.st_size, (intmax_t)most);
     }
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-
     if (file)
         fd = -1;
     else if (errno != ENOENT)

@@ -107,7 +107,6 @@ int tccl_simplex(const double *rows, const double *limits, int n_rows, int n_col
     cleanup_free int *basic = calloc(n_rows + 1, sizeof(*basic));
     cleanup_free int *outer = calloc(n_columns, sizeof(*outer));
     int column, steps = 0;
-
     if (!cells || !basic || !outer)
         return tccl_fail(err, "out of memory");
     simplex.cells = cells;

@@ -26,7 +26,6 @@ static void read_express(const unsigned char *config, size_t size,
                          struct tccl_doctor_device *device)
 {
     size_t at = config[FIRST] & 0xfcU;
-
     for (int i = 0; i < MOST_STEPS && at >= SEEN_BY_ALL && at + 2 <= size; i++) {
         if (config[at] == EXPRESS && at + CONTROL + 2 <= size) {
             unsigned control = word(config, size, at + CONTROL);
@@ -41,7 +40,6 @@ static void read_express(const unsigned char *config, size_t size,
 static void read_acs(const unsigned char *config, size_t size, struct tccl_doctor_device *device)
 {
     size_t at = EXTENDED;
-
     for (int i = 0; i < MOST_STEPS && at >= EXTENDED && at + ACS_CONTROL + 2 <= size; i++) {
         unsigned id = word(config, size, at);
         if (id == 0 || id == 0xffff)

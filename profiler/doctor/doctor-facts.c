@@ -27,7 +27,6 @@ static const double usual_gbps = 1.25; /* an interface that has no more is for m
 static unsigned hex(const char *root, const char *busid, const char *name)
 {
     char text[32];
-
     tccl_sys_text(root, text, sizeof(text), DEVICES "/%s/%s", busid, name);
     return (unsigned)strtoul(text, NULL, 16);
 }
@@ -35,7 +34,6 @@ static unsigned hex(const char *root, const char *busid, const char *name)
 static bool is_busid(const char *text)
 {
     size_t length = strlen(text);
-
     if (length < 12 || length >= TCCL_BUSID)
         return false;
     for (size_t i = 0; i < length; i++)
@@ -48,7 +46,6 @@ static void read_config(const char *root, struct tccl_doctor_device *device)
 {
     unsigned char config[TCCL_DOCTOR_CONFIG];
     char path[PATH_MAX];
-
     snprintf(path, sizeof(path), "%s" DEVICES "/%s/config", root, device->busid);
     cleanup_file FILE *file = fopen(path, "re");
     size_t size = file ? fread(config, 1, sizeof(config), file) : 0;
@@ -60,7 +57,6 @@ static void read_link(const char *root, struct tccl_doctor_device *device)
     const char *busid = device->busid;
     char text[32];
     long lanes = 0, most = 0;
-
     if (tccl_sys_text(root, text, sizeof(text), DEVICES "/%s/current_link_speed", busid))
         device->gts = strtod(text, NULL);
     if (tccl_sys_text(root, text, sizeof(text), DEVICES "/%s/max_link_speed", busid))
@@ -82,7 +78,6 @@ static bool name_in(const char *root, const char *busid, const char *folder,
 {
     char path[PATH_MAX];
     struct dirent *entry;
-
     snprintf(path, sizeof(path), "%s" DEVICES "/%s/%s", root, busid, folder);
     cleanup_dir DIR *names = opendir(path);
     name[0] = '\0';
@@ -98,7 +93,6 @@ static bool name_in(const char *root, const char *busid, const char *folder,
 static void read_rdma(const char *root, struct tccl_doctor_device *device)
 {
     char text[64];
-
     device->link = TCCL_LINK_UNKNOWN;
     for (int port = 1; port <= PORTS; port++) {
         enum tccl_sys_link link = tccl_sys_port_link(root, device->name, port);
@@ -116,7 +110,6 @@ static void read_rdma(const char *root, struct tccl_doctor_device *device)
 static bool read_nic(const char *root, struct tccl_doctor_device *device)
 {
     long speed = 0;
-
     if (tccl_sys_exists(root, DEVICES "/%s/physfn", device->busid))
         return false;
     device->rdma = name_in(root, device->busid, "infiniband", device->name);
@@ -144,7 +137,6 @@ static void read_device(const char *root, struct tccl_doctor_device *device)
 {
     char path[PATH_MAX], real[PATH_MAX];
     long numa = -1;
-
     device->vendor = hex(root, device->busid, "vendor");
     device->device = hex(root, device->busid, "device");
     tccl_sys_number(root, &numa, DEVICES "/%s/numa_node", device->busid);
@@ -174,7 +166,6 @@ static int add_bridges(const char *root, struct tccl_doctor_facts *facts, const 
 {
     char path[PATH_MAX], real[PATH_MAX], *rest, *part;
     int above = -1;
-
     snprintf(path, sizeof(path), "%s" DEVICES "/%s", root, busid);
     if (!realpath(path, real) || !(part = strstr(real, "/pci")))
         return -1;
@@ -201,7 +192,6 @@ static void look_at(const char *root, struct tccl_doctor_facts *facts, const cha
 {
     struct tccl_doctor_device device = {.number = -1, .above = -1};
     unsigned class_ = hex(root, busid, "class") >> 8;
-
     strcpy(device.busid, busid);
     if (hex(root, busid, "vendor") == NVIDIA && (class_ == VGA || class_ == ACCELERATOR))
         device.kind = TCCL_DOCTOR_GPU;
@@ -225,7 +215,6 @@ static void read_devices(const char *root, struct tccl_doctor_facts *facts)
     cleanup_free char(*names)[TCCL_BUSID] = calloc(MOST_ENTRIES, sizeof(*names));
     size_t count = 0;
     struct dirent *entry;
-
     snprintf(path, sizeof(path), "%s" DEVICES, root);
     cleanup_dir DIR *folder = opendir(path);
     for (int i = 0; names && folder && i < MOST_ENTRIES && (entry = readdir(folder)); i++)
@@ -242,7 +231,6 @@ static void read_devices(const char *root, struct tccl_doctor_facts *facts)
 static void number_devices(struct tccl_doctor_facts *facts)
 {
     int gpus = 0, nics = 0;
-
     for (int i = 0; i < facts->n_devices; i++) {
         struct tccl_doctor_device *device = &facts->devices[i];
         for (int n = 0; device->kind == TCCL_DOCTOR_GPU && n < facts->nvml.n_gpus; n++)
@@ -283,7 +271,6 @@ void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char
     char path[PATH_MAX];
     struct statvfs shm;
     struct rlimit lock;
-
     root = root ? root : "";
     memset(facts, 0, sizeof(*facts));
     facts->root = geteuid() == 0;
@@ -307,7 +294,6 @@ void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char
 const char *tccl_doctor_link_name(enum tccl_doctor_link state)
 {
     static const char *const names[] = {"unknown", "full", "idle", "degraded"};
-
     return names[state];
 }
 
@@ -339,7 +325,6 @@ bool tccl_doctor_is_below(const struct tccl_doctor_facts *facts, int device, int
 bool tccl_doctor_leads_down(const struct tccl_doctor_facts *facts, int device)
 {
     int depth = 0;
-
     for (int at = facts->devices[device].above; at >= 0; at = facts->devices[at].above)
         depth++;
     return facts->devices[device].kind == TCCL_DOCTOR_BRIDGE && depth % 2 == 0;
@@ -357,7 +342,6 @@ struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, 
         .gts_most = lesser(below->gts_most, above->gts_most),
         .lanes_most = (int)lesser(below->lanes_most, above->lanes_most),
     };
-
     rate.gbps = tccl_doctor_carried(rate.gts, rate.lanes);
     rate.gbps_most = tccl_doctor_carried(rate.gts_most, rate.lanes_most);
     /* A virtual machine's bridges may claim less than the device behind them has. */
@@ -377,7 +361,6 @@ void tccl_doctor_path(const struct tccl_doctor_facts *facts, int device,
                       char text[static TCCL_DOCTOR_PATH])
 {
     char rest[TCCL_DOCTOR_PATH];
-
     snprintf(text, TCCL_DOCTOR_PATH, "%s", facts->devices[device].busid);
     for (int at = facts->devices[device].above; at >= 0; at = facts->devices[at].above) {
         memcpy(rest, text, sizeof(rest));

@@ -33,7 +33,6 @@ struct rule {
 static void fill_mend(const struct look *look, int device, char mend[static TCCL_DOCTOR_WHAT])
 {
     size_t used = 0;
-
     for (const char *at = look->rule->mend; *at && used + TCCL_BUSID < TCCL_DOCTOR_WHAT; at++)
         if (*at == '@' && device >= 0)
             used += (size_t)sprintf(mend + used, "%s", look->facts->devices[device].busid);
@@ -49,7 +48,6 @@ say(struct look *look, enum tccl_doctor_level level, int device, const char *for
     struct tccl_doctor_findings *findings = look->findings;
     const struct rule *rule = look->rule;
     va_list arguments;
-
     if (findings->count == TCCL_DOCTOR_FINDINGS) {
         findings->more++;
         return;
@@ -72,7 +70,6 @@ __attribute__((format(printf, 2, 3))) static void say_unknown(struct tccl_doctor
 {
     const int room = sizeof(findings->unknown) / sizeof(*findings->unknown);
     va_list arguments;
-
     if (findings->n_unknown == room)
         return;
     va_start(arguments, format);
@@ -96,7 +93,6 @@ static bool is(const struct look *look, int i, enum tccl_doctor_kind kind)
 static int count(const struct look *look, enum tccl_doctor_kind kind)
 {
     int found = 0;
-
     for (int i = 0; i < look->facts->n_devices; i++)
         found += is(look, i, kind) && !at(look, i)->lost;
     return found;
@@ -113,7 +109,6 @@ static bool are_alike(const struct look *look, int a, int b)
 static bool has_enough(const struct look *look, int i, double gbps)
 {
     const struct tccl_doctor_device *device = at(look, i);
-
     return device->kind == TCCL_DOCTOR_NIC && device->gbps > 0 && gbps >= spare * device->gbps;
 }
 
@@ -206,7 +201,6 @@ static void look_acs(struct look *look)
 static void look_acs_root(struct look *look)
 {
     int ports = 0, first = -1;
-
     for (int i = 0; i < look->facts->n_devices; i++) {
         const struct tccl_doctor_device *bridge = at(look, i);
         bool has_gpu = false;
@@ -228,7 +222,6 @@ static void look_acs_root(struct look *look)
 static void look_iommu(struct look *look)
 {
     int translated = 0, first = -1;
-
     for (int i = 0; i < look->facts->n_devices; i++)
         if (!is(look, i, TCCL_DOCTOR_BRIDGE) && strncmp(at(look, i)->iommu, "DMA", 3) == 0 &&
             translated++ == 0)
@@ -244,7 +237,6 @@ static void look_nodes(struct look *look)
     const struct tccl_doctor_facts *facts = look->facts;
     char idle[64] = "";
     int most = 0, n_idle = 0;
-
     for (int i = 0; i < facts->n_nodes; i++) {
         int same = 0;
         for (int j = 0; j < facts->n_nodes; j++)
@@ -266,7 +258,6 @@ static void look_nodes(struct look *look)
 static bool is_alone(const struct look *look, int i)
 {
     const size_t slot = strlen(at(look, i)->busid) - 2; /* without the function */
-
     for (int other = 0; other < look->facts->n_devices; other++)
         if (at(look, other)->above == at(look, i)->above &&
             strncmp(at(look, other)->busid, at(look, i)->busid, slot) != 0)
@@ -307,7 +298,6 @@ static void look_ordering(struct look *look)
 static void look_reads(struct look *look)
 {
     enum { USUAL = 512 };
-
     for (int i = 0; i < look->facts->n_devices; i++) {
         const struct tccl_doctor_device *device = at(look, i);
         int most = 0;
@@ -353,7 +343,6 @@ static void say_pair(struct look *look, enum tccl_doctor_level level, const stru
                      const char *what)
 {
     const struct tccl_nvml *nvml = &look->facts->nvml;
-
     if (pairs->count > 0)
         say(look, level, -1, "GPUs %d and %d (%s, %s) %s", pairs->a, pairs->b,
             nvml->gpus[pairs->a].busid, nvml->gpus[pairs->b].busid, what);
@@ -363,7 +352,6 @@ static void look_peers(struct look *look)
 {
     const struct tccl_nvml *nvml = &look->facts->nvml;
     struct pairs odd = {0}, one_way = {0}, refused = {0}, none = {0}, both = {0};
-
     for (int a = 0; a < nvml->n_gpus; a++)
         for (int b = a + 1; b < nvml->n_gpus; b++) {
             const int ways = by_nvml(nvml, a, b), maps = by_cuda(nvml, a, b);
@@ -436,7 +424,6 @@ static void look_firmware(struct look *look)
 static void look_shm(struct look *look)
 {
     double size = look->facts->shm_gb;
-
     if (size > 0 && size < usual_shm_gb && count(look, TCCL_DOCTOR_GPU) > 1)
         say(look, TCCL_DOCTOR_WARN, -1, "/dev/shm has %.3g GB in all, %g are recommended", size,
             usual_shm_gb);
@@ -445,7 +432,6 @@ static void look_shm(struct look *look)
 static void look_memlock(struct look *look)
 {
     bool rdma = false;
-
     for (int i = 0; i < look->facts->n_devices; i++)
         rdma |= is(look, i, TCCL_DOCTOR_NIC) && at(look, i)->rdma;
     if (rdma && look->facts->memlock_gb > 0)
@@ -457,7 +443,6 @@ static void look_memlock(struct look *look)
 static void look_persistence(struct look *look)
 {
     int off = 0;
-
     for (int i = 0; i < look->facts->n_devices; i++)
         off += at(look, i)->nvml && at(look, i)->nvml->persistence == 0;
     if (off > 0)
@@ -560,7 +545,6 @@ static const struct rule rules[] = {
 const char *tccl_doctor_level_name(enum tccl_doctor_level level)
 {
     static const char *const names[] = {"note", "warn", "fail"};
-
     return names[level];
 }
 
@@ -568,7 +552,6 @@ static void find_unknown(const struct tccl_doctor_facts *facts,
                          struct tccl_doctor_findings *findings)
 {
     int closed = 0, links = 0;
-
     for (int i = 0; i < facts->n_devices; i++) {
         closed += !facts->devices[i].seen_config && !facts->devices[i].lost;
         links += tccl_doctor_link(facts, i).state == TCCL_DOCTOR_LINK_UNKNOWN;

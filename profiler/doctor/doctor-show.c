@@ -7,7 +7,6 @@
 static int count(const struct tccl_doctor_facts *facts, enum tccl_doctor_kind kind)
 {
     int found = 0;
-
     for (int i = 0; i < facts->n_devices; i++)
         found += facts->devices[i].kind == kind;
     return found;
@@ -17,7 +16,6 @@ static void where(const struct tccl_doctor_facts *facts, int device,
                   char text[static TCCL_DOCTOR_PATH + TCCL_NAME + 16])
 {
     char name[TCCL_NAME + 8], path[TCCL_DOCTOR_PATH];
-
     if (device < 0) {
         strcpy(text, "machine");
         return;
@@ -30,7 +28,6 @@ static void where(const struct tccl_doctor_facts *facts, int device,
 static void print_links(FILE *out, const struct tccl_doctor_facts *facts)
 {
     char name[TCCL_NAME + 8];
-
     for (int i = 0; i < facts->n_devices; i++) {
         const struct tccl_doctor_device *device = &facts->devices[i];
         struct tccl_doctor_rate rate = tccl_doctor_link(facts, i);
@@ -53,7 +50,6 @@ void tccl_doctor_print(FILE *out, const struct tccl_doctor_facts *facts,
     char place[TCCL_DOCTOR_PATH + TCCL_NAME + 16];
     int gpus = count(facts, TCCL_DOCTOR_GPU), nics = count(facts, TCCL_DOCTOR_NIC);
     int bridges = count(facts, TCCL_DOCTOR_BRIDGE);
-
     fprintf(out, "%d GPU%s, %d NIC%s, %d bridge%s above them, %d NUMA node%s; %d finding%s\n", gpus,
             gpus == 1 ? "" : "s", nics, nics == 1 ? "" : "s", bridges, bridges == 1 ? "" : "s",
             facts->n_nodes, facts->n_nodes == 1 ? "" : "s", findings->count + findings->more,
@@ -87,7 +83,6 @@ static void put(json_t *to, const char *name, bool known, double value)
 static void put_text(json_t *to, const char *name, const char *text)
 {
     char clean[TCCL_DOCTOR_PATH];
-
     tccl_clean(clean, sizeof(clean), text);
     if (clean[0])
         json_object_set_new(to, name, json_string(clean));
@@ -101,7 +96,6 @@ static json_t *device_to_json(const struct tccl_doctor_facts *facts, int i)
     struct tccl_doctor_rate rate = tccl_doctor_link(facts, i);
     char path[TCCL_DOCTOR_PATH];
     json_t *json = json_object();
-
     tccl_doctor_path(facts, i, path);
     put_text(json, "kind", kinds[device->kind]);
     put_text(json, "busid", device->busid);
@@ -129,7 +123,6 @@ static json_t *finding_to_json(const struct tccl_doctor_facts *facts,
                                const struct tccl_doctor_finding *finding)
 {
     char place[TCCL_DOCTOR_PATH + TCCL_NAME + 16], what[TCCL_DOCTOR_WHAT];
-
     where(facts, finding->device, place);
     tccl_clean(what, sizeof(what), finding->what);
     json_t *json =
@@ -151,7 +144,6 @@ json_t *tccl_doctor_to_json(const struct tccl_doctor_facts *facts,
     cleanup_json json_t *found = json_array();
     cleanup_json json_t *unknown = json_array();
     cleanup_json json_t *nodes = json_array();
-
     for (int i = 0; i < facts->n_devices; i++)
         json_array_append_new(devices, device_to_json(facts, i));
     for (int i = 0; i < facts->n_nodes; i++)

@@ -31,7 +31,6 @@ struct sample {
 static int store(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
     struct sample *sample = context;
-
     if (measured->failed || measured->marks != sample->backend->marks || measured->gbps <= 0 ||
         tccl_backend_can(sample->backend, set, NULL) != 0)
         return 0;
@@ -46,7 +45,6 @@ static void add(struct sample *sample, int most, const struct tccl_set *set, dou
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&sample->stored, set);
     struct tccl_drift_set *one = &sample->sets[sample->count];
     char names[24] = "";
-
     for (int i = 0; i < sample->count; i++)
         if (tccl_set_equal(&sample->sets[i].set, set))
             return;
@@ -64,7 +62,6 @@ static void add_chain(struct sample *sample, int most, const struct tccl_result 
                       uint32_t gpus, const char *what)
 {
     struct tccl_set set = {0};
-
     if (result->chain.n_gpus == 0 || result->gbps <= 0 || tccl_chain_edges(&result->chain) == 0)
         return;
     tccl_chain_set(&result->chain, &set);
@@ -76,7 +73,6 @@ static void add_baseline(struct sample *sample, int most, const struct tccl_base
                          uint32_t gpus, const char *what)
 {
     struct tccl_set set;
-
     if (baseline->gbps > 0 && baseline->set.rings[0].n_gpus > 1 &&
         tccl_baseline_set(baseline, &set, NULL) == 0)
         add(sample, most, &set, baseline->gbps / tccl_baseline_gbps(baseline, 1), gpus, what);
@@ -85,7 +81,6 @@ static void add_baseline(struct sample *sample, int most, const struct tccl_base
 static void add_table(struct sample *sample, int most, const struct tccl_table *table)
 {
     const struct tccl_result *best = tccl_table_best(table, -1, -1);
-
     add_chain(sample, most, tccl_table_ring(table), table->gpus, "best ring");
     if (best)
         add_chain(sample, most, best, table->gpus, "best chain");
@@ -99,7 +94,6 @@ static int add_tables(struct sample *sample, int most, struct tccl_profile *prof
 {
     cleanup_free uint32_t *gpus = NULL;
     int count = tccl_gpusets_all(tccl_profile_machine(profile)->n_gpus, &gpus, err);
-
     for (int i = 0; i < count && sample->count < most; i++) {
         struct tccl_error ignored = {0};
         const struct tccl_table *table = tccl_profile_table(profile, gpus[i], &ignored);
@@ -115,7 +109,6 @@ static int draw(struct sample *sample, struct tccl_profile *profile,
     int most = options->sets < TCCL_DRIFT_SETS ? options->sets : TCCL_DRIFT_SETS;
     const struct tccl_setmap *stored = &sample->stored;
     unsigned seed = options->seed;
-
     sample->sets = calloc((size_t)most + 1, sizeof(*sample->sets));
     if (!sample->sets)
         return tccl_fail(err, "out of memory");
@@ -147,13 +140,11 @@ static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, str
     struct tccl_measurement now;
     struct tccl_error why;
     bool same = false;
-
     for (int i = 0; i < TCCL_TRIES && !same; i++) {
         if (tccl_retry(backend, &one->set, 1, &now, &why, err) != 0)
             return -1;
         /* What the measurement says of the set. Is it what it was? */
         double wide = fmax(now.spread, one->spread_then);
-
         one->failed = now.failed;
         one->now = now.failed ? 0 : now.gbps;
         one->spread = now.spread;
@@ -171,7 +162,6 @@ static void judge(struct tccl_drift *drift, double noise)
 {
     double ratios[TCCL_DRIFT_SETS], limits[TCCL_DRIFT_SETS];
     int told = 0;
-
     drift->worst = -1;
     for (int i = 0; i < drift->count; i++) {
         const struct tccl_drift_set *one = &drift->sets[i];
@@ -199,7 +189,6 @@ int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
 {
     double end = options->seconds > 0 ? tccl_seconds() + options->seconds : INFINITY;
     struct sample sample = {.backend = backend};
-
     *drift = (struct tccl_drift){.worst = -1};
     int rc = draw(&sample, profile, options, err);
     drift->sets = sample.sets;

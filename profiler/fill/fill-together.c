@@ -66,7 +66,6 @@ static void offer(struct work *work, struct candidates *candidates, int most,
 {
     struct tccl_side rest = {0};
     struct tccl_set set;
-
     if (side->count == 0 || side->count > TCCL_MAX_SET || candidates->n == most)
         return;
     split_repeats(side, &set, &rest);
@@ -84,7 +83,6 @@ static void offer_result(struct work *work, struct candidates *candidates, int m
                          const struct tccl_result *result)
 {
     struct tccl_side side = {0};
-
     if (result && result->chain.n_gpus && result->gbps > 0 &&
         tccl_side_add_chain(&side, &result->chain) == 0) {
         side.alone = result->gbps;
@@ -96,7 +94,6 @@ static void offer_baseline(struct work *work, struct candidates *candidates, int
                            const struct tccl_baseline *baseline)
 {
     struct tccl_side side = {0};
-
     if (baseline->gbps > 0 && tccl_side_add_baseline(&side, baseline) == 0) {
         side.alone = baseline->gbps;
         offer(work, candidates, most, &side);
@@ -114,7 +111,6 @@ static int offer_others(struct work *work, struct candidates *candidates, int mo
 {
     const struct tccl_result **sorted = calloc((size_t)table->n_results, sizeof(*sorted));
     size_t n = 0;
-
     if (!sorted)
         return tccl_fail(err, "out of memory");
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_OTHERS));)
@@ -131,7 +127,6 @@ static int find_candidates(struct work *work, uint32_t gpus, int most,
 {
     struct tccl_error ignored = {0};
     const struct tccl_table *table = tccl_profile_table(work->profile, gpus, &ignored);
-
     *candidates = (struct candidates){0};
     if (!table)
         return 0;
@@ -153,7 +148,6 @@ static bool stop(struct work *work)
 {
     struct tccl_fill_progress *progress = work->progress;
     double time = tccl_seconds();
-
     progress->left = work->end > 0 ? fmax(work->end - time, 0) : -1;
     progress->fraction =
         progress->together_total > 0
@@ -174,7 +168,6 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
     struct tccl_measurement out;
     struct tccl_error why = {0};
     struct tccl_set set;
-
     split_repeats(&joint->sides[which], &set, &others);
     for (int i = 0; i < joint->n; i++)
         for (int k = 0; i != which && k < joint->sides[i].count; k++)
@@ -242,7 +235,6 @@ static int measure_joint(struct work *work, struct tccl_joint *joint, struct tcc
 static int combine(struct work *work, int n, int number, struct tccl_joint *joint)
 {
     int count = 0, uncommon = 0;
-
     *joint = (struct tccl_joint){.n = n};
     for (int i = 0; i < n; i++) {
         struct candidates *part = &work->parts[i];
@@ -319,7 +311,6 @@ static int do_split(struct work *work, const struct tccl_split *split, enum pass
     int most = split->n == 2 ? CANDIDATES : split->n <= 4 ? 3 : split->n <= 6 ? COMMON : 1;
     struct tccl_joint joint;
     int count = 1, rc = 0;
-
     work->progress->gpus = 0;
     for (int i = 0; i < split->n; i++) {
         work->progress->gpus |= split->parts[i];
@@ -348,7 +339,6 @@ static int do_pair(struct work *work, const struct tccl_set *set, bool measure,
 {
     struct tccl_joint joint = {.n = 2};
     const struct tccl_side *sides[] = {&joint.sides[0], &joint.sides[1]};
-
     for (int i = 0; i < 2; i++) {
         joint.sides[i] = (struct tccl_side){.rings = 1, .count = 1};
         joint.sides[i].transfers[0] = set->transfers[i];
@@ -368,7 +358,6 @@ static int do_pairs(struct work *work, bool measure, struct tccl_error *err)
 {
     const struct tccl_setmap *sets = &work->log.sets;
     int rc = 0;
-
     for (size_t i = 0; i < sets->count && rc == 0 && !is_over(work); i++) {
         const struct tccl_setmap_entry *entry = &sets->entries[i];
         if (tccl_oddity_is_pair(&entry->set) &&
@@ -384,7 +373,6 @@ static int do_all(struct work *work, enum pass pass, struct tccl_error *err)
 {
     const struct tccl_fill_options *options = work->options;
     int rc = pass == FORETELL ? 0 : do_pairs(work, pass == MEASURE, err);
-
     for (int i = 0; i < options->n_splits && rc == 0 && !(pass == MEASURE && is_over(work)); i++)
         rc = do_split(work, &options->splits[i], pass, err);
     return rc;
@@ -437,7 +425,6 @@ static int learn_joint(void *context, const struct tccl_joint *joint)
 {
     struct work *work = context;
     bool counts = joint->marks == work->backend->marks && !(joint->foretold > 0);
-
     return counts && tccl_foretell_joint(work->foretell, joint) != 0 ? -1 : 0;
 }
 
@@ -446,7 +433,6 @@ static int know(void *context, const struct tccl_joint *joint)
 {
     struct work *work = context;
     bool same = joint->marks == work->backend->marks;
-
     return same && tccl_together_add(work->known, joint) < 0 ? -1 : 0;
 }
 
@@ -480,7 +466,6 @@ int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profil
                        struct tccl_error *err)
 {
     struct work *work = calloc(1, sizeof(*work));
-
     if (!work)
         return tccl_fail(err, "out of memory");
     *work = (struct work){.log.backend = backend,

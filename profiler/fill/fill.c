@@ -73,7 +73,6 @@ static bool stop(struct fill *fill, double part)
     double done = part > 1 ? 1 : part, time = tccl_seconds();
     double fraction = (fill->work_done + done * fill->work_now) / fill->work_total;
     bool over = fill->part_end > 0 && time >= fill->part_end;
-
     if (fraction > progress->fraction)
         progress->fraction = fmin(fraction, 1);
     progress->left = fill->end > 0 ? fmax(fill->end - time, 0) : -1;
@@ -93,7 +92,6 @@ static bool ended(const struct fill *fill)
 static void give_time(struct fill *fill, double part)
 {
     double time = tccl_seconds();
-
     fill->part_over = fill->ring_over = false;
     fill->part_end = fill->ring_end = 0;
     if (fill->end <= 0)
@@ -110,7 +108,6 @@ static int measure_matrix(struct fill *fill, struct tccl_error *err)
     cleanup_free struct tccl_set *sets = NULL;
     struct tccl_measurement out;
     int count = tccl_first_sets(tccl_profile_machine(fill->profile), &sets, err);
-
     fill->progress.phase = TCCL_FILL_MATRIX;
     fill->progress.steps = count;
     give_time(fill, MATRIX_PART);
@@ -128,7 +125,6 @@ static int measure_in_time(void *context, const struct tccl_set *set, struct tcc
                            struct tccl_error *err)
 {
     struct fill *fill = context;
-
     return stop(fill, 0) ? tccl_fail(err, "stopped")
                          : tccl_run_meter_measure(&fill->meter, set, out, err);
 }
@@ -137,7 +133,6 @@ static int again_in_time(void *context, const struct tccl_set *set, struct tccl_
                          struct tccl_error *err)
 {
     struct fill *fill = context;
-
     return stop(fill, 0) ? tccl_fail(err, "stopped")
                          : tccl_run_meter_again(&fill->meter, set, TCCL_MEASURED, out, err);
 }
@@ -149,7 +144,6 @@ static int learn_noise(struct fill *fill, struct tccl_error *err)
     struct tccl_measurement out;
     int count = tccl_first_sets(tccl_profile_machine(fill->profile), &sets, err), rc = 0;
     int step = count > NOISE_SETS ? count / NOISE_SETS : 1;
-
     give_time(fill, MATRIX_PART);
     for (int i = 0; i < count && rc == 0 && !stop(fill, 0); i += step)
         if (tccl_backend_can(fill->backend, &sets[i], NULL) == 0)
@@ -176,7 +170,6 @@ static int learn_symmetry(struct fill *fill, struct tccl_error *err)
                                .again = again_in_time,
                                .sets = &fill->meter.sets};
     struct tccl_error why = {0};
-
     fill->progress.phase = TCCL_FILL_SYMMETRY;
     give_time(fill, PART);
     fill->symmetry = tccl_symmetry_of_machine(tccl_profile_machine(fill->profile), &meter,
@@ -197,7 +190,6 @@ static int measure_pairs(struct fill *fill, struct tccl_error *err)
 {
     const struct tccl_pairs pairs = {
         .meter = &fill->meter, .symmetry = fill->symmetry, .stop = stop_pairs, .context = fill};
-
     fill->progress.phase = TCCL_FILL_PAIRS;
     give_time(fill, MATRIX_PART);
     return tccl_pairs_measure(&pairs, err);
@@ -215,7 +207,6 @@ static int note_alike(struct fill *fill, bool given_up, struct tccl_error *err)
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
     const struct tccl_symmetry *symmetry = symmetry_of(fill);
     struct tccl_alike alike;
-
     if (machine->n_gpus <= TCCL_COMPLETE_GPUS || !symmetry || fill->backend->marks)
         return 0;
     tccl_symmetry_alike(given_up ? NULL : symmetry, machine, &alike);
@@ -238,7 +229,6 @@ static int follow(void *context, const struct tccl_search_progress *search)
 {
     struct fill *fill = context;
     double part = search->pairs_total > 0 ? (double)search->pairs_done / search->pairs_total : 0;
-
     fill->progress.shared = search->shared;
     fill->progress.pruned = search->pruned;
     if (stop(fill, part))
@@ -255,7 +245,6 @@ static bool can(void *context, tccl_transfer transfer)
 {
     const struct fill *fill = context;
     const struct tccl_set set = {1, {transfer}};
-
     return tccl_backend_can(fill->backend, &set, NULL) == 0;
 }
 
@@ -271,7 +260,6 @@ static bool is_proven(struct fill *fill, const struct tccl_table *table)
     double gap = fmax(options->gap, table->noise); /* no search can do better */
     long wanted = 0, good = 0;
     tccl_transfer in[2], out[2];
-
     if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
         return true;
     for (int i = 0; i < tccl_table_pairs(table); i++) {
@@ -294,7 +282,6 @@ static bool is_proven(struct fill *fill, const struct tccl_table *table)
 static const struct tccl_table *there_is(struct fill *fill, uint32_t gpus)
 {
     struct tccl_error ignored = {0};
-
     return tccl_profile_table(fill->profile, gpus, &ignored);
 }
 
@@ -302,7 +289,6 @@ static const struct tccl_table *there_is(struct fill *fill, uint32_t gpus)
 static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
 {
     const struct tccl_table *table = there_is(fill, gpus);
-
     return table && is_proven(fill, table) &&
            !tccl_run_meter_failed(&fill->meter, gpus, failed_now);
 }
@@ -313,7 +299,6 @@ static void keep_better(struct tccl_result *result, const struct tccl_result *ol
                         bool writes, double noise)
 {
     double bound = doubtful ? result->bound : fmin(result->bound, old->bound);
-
     if (writes && tccl_chain_reads(&old->chain))
         return;
     if (old->gbps > result->gbps * (1 + noise))
@@ -327,7 +312,6 @@ static void keep_better(struct tccl_result *result, const struct tccl_result *ol
 static void keep_old(struct fill *fill, struct tccl_table *table)
 {
     const struct tccl_table *old = there_is(fill, table->gpus);
-
     if (!old || old->n_ports != table->n_ports)
         return;
     bool doubtful = tccl_run_meter_ever_failed(&fill->meter, table->gpus);
@@ -356,7 +340,6 @@ static void leave_open(struct fill *fill, struct tccl_table *table)
 {
     const struct tccl_fill_options *options = fill->options;
     struct tccl_result *ring = tccl_table_ring(table);
-
     if (ring->gbps > 0)
         ring->bound = fmax(ring->bound, UNPROVEN * ring->gbps);
     for (int i = 0; i < tccl_table_pairs(table) && ring->gbps <= 0; i++)
@@ -373,7 +356,6 @@ static void put(struct fill *fill, struct tccl_table *table)
     char gpus[TCCL_MAX_GPUS * 3];
     const struct tccl_result *best = tccl_table_best(table, -1, -1);
     bool has_chain = (best && best->gbps > 0) || tccl_table_ring(table)->gbps > 0;
-
     if (fill->backend->marks || (cut && !has_chain))
         return;
     keep_old(fill, table);
@@ -404,10 +386,8 @@ static int add_by_model(struct fill *fill, struct tccl_table *table, struct tccl
                                                         whole ? TCCL_TABLE_RINGS : TCCL_TABLE_PARTS,
                                                     .progress = stop_now,
                                                     .context = fill};
-
     const struct tccl_search_options replies = {.gap = fill->options->gap,
                                                 .budget = TCCL_TABLE_REPLIES};
-
     if (model && !ended(fill) && tccl_beside_replies(model, table, &replies, err) < 0)
         return -1;
     return model && !ended(fill) ? tccl_table_find_sets(model, table, &options, err) : 0;
@@ -439,7 +419,6 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
         .can = can,
         .progress = follow,
         .context = fill};
-
     strcpy(table->source, tccl_profile_source(fill->profile));
     long before = tccl_search_measured_sets(fill->search);
     int rc = tccl_search_table(fill->search, table, &options, err);
@@ -456,7 +435,6 @@ static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
     int rc = 0;
-
     if (!fill->search) /* one search knows all */
         fill->search =
             tccl_search_new(machine, tccl_run_meter_meter(&fill->meter), symmetry_of(fill));
@@ -465,7 +443,6 @@ static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
     while (fill->search && rc == 0 && !stop(fill, 0))
         rc = tccl_run_meter_retry(&fill->meter, gpus, err);
     struct tccl_table *table = rc < 0 ? NULL : tccl_table_new(machine, gpus);
-
     if (rc < 0 || !table || !fill->search) {
         tccl_table_free(table);
         return rc < 0 ? -1 : tccl_fail(err, "out of memory");
@@ -483,7 +460,6 @@ static double part_of(const struct fill *fill, int i)
     int begin = __builtin_ctz(sets[i]);
     uint32_t block = ((UINT32_C(1) << size) - 1) << begin;
     double rest = 0;
-
     for (int j = i; j < fill->n_sets; j++)
         rest += fill->cut[j] ? work(sets[j]) : 0;
     double part = work(sets[i]) / rest;
@@ -497,7 +473,6 @@ static double part_of(const struct fill *fill, int i)
 static int fill_one(struct fill *fill, int i, struct tccl_error *err)
 {
     uint32_t gpus = fill->sets[i];
-
     fill->progress.gpus = gpus;
     fill->work_now = work(gpus);
     give_time(fill, part_of(fill, i));
@@ -584,7 +559,6 @@ static void note_oddities(struct fill *fill)
 {
     struct tccl_oddity list[TCCL_MAX_ODDITIES];
     char text[TCCL_ODDITY_TEXT];
-
     fill->progress.faster = tccl_oddity_list(&fill->meter.sets, list);
     if (fill->progress.faster == 0)
         return;
@@ -604,12 +578,10 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
                         .end = options->seconds > 0 ? tccl_seconds() + options->seconds : 0,
                         .work_total = 1e-9,
                         .progress = {.total = options->n_sets, .left = -1}};
-
     int rc = fill_all(&fill, err);
     /* How the tables are in the end, also those that this run didn't come to. */
     for (int i = 0; i < fill.n_sets; i++) {
         bool complete = is_complete(&fill, fill.sets[i], true);
-
         fill.progress.proven += complete;
         fill.progress.partial += !complete && there_is(&fill, fill.sets[i]);
     }

@@ -25,7 +25,6 @@ static struct tccl_device device_at(const struct tccl_machine *machine, int i)
 static void add(struct list *list, int count, const tccl_transfer *transfers)
 {
     struct tccl_set set = {0};
-
     if (list->count == TCCL_FIRST_SETS)
         return;
     for (int i = 0; i < count; i++)
@@ -42,7 +41,6 @@ static void add(struct list *list, int count, const tccl_transfer *transfers)
 static void add_both(struct list *list, struct tccl_device a, struct tccl_device b, bool at_once)
 {
     tccl_transfer both[] = {tccl_transfer_make(a, false, b), tccl_transfer_make(a, true, b)};
-
     add(list, at_once ? 2 : 1, &both[0]);
     if (!at_once)
         add(list, 1, &both[1]);
@@ -53,7 +51,6 @@ static struct tccl_device memory_at(const struct tccl_machine *machine, struct t
                                     int place)
 {
     int own = tccl_machine_numa(machine, from);
-
     return device(TCCL_MEMORY, place == 0 ? own : place <= own ? place - 1 : place);
 }
 
@@ -61,7 +58,6 @@ static struct tccl_device memory_at(const struct tccl_machine *machine, struct t
 static void add_memories(struct list *list, int place, bool at_once)
 {
     const struct tccl_machine *machine = list->machine;
-
     for (int i = 0; i < machine->n_gpus + machine->n_nics; i++) {
         struct tccl_device own = device_at(machine, i);
         add_both(list, own, memory_at(machine, own, place), at_once);
@@ -71,7 +67,6 @@ static void add_memories(struct list *list, int place, bool at_once)
 static void add_peers(struct list *list)
 {
     const struct tccl_machine *machine = list->machine;
-
     for (int i = 0; i < machine->n_gpus + machine->n_nics; i++)
         for (int j = 0; j < machine->n_gpus; j++)
             if (i != j)
@@ -82,7 +77,6 @@ static void add_peers(struct list *list)
 static void add_duplex(struct list *list)
 {
     const struct tccl_machine *machine = list->machine;
-
     add_memories(list, 0, true);
     for (int i = 0; i < machine->n_gpus; i++)
         for (int j = i + 1; j < machine->n_gpus; j++) {
@@ -108,7 +102,6 @@ static void add_shared_memories(struct list *list)
 {
     for (int memory = 0; memory < list->machine->n_memories; memory++) {
         int first = gpu_at(list->machine, memory, 0), second = gpu_at(list->machine, memory, 1);
-
         for (int reads = 0; reads < 2 && second >= 0; reads++)
             add(list, 2,
                 (tccl_transfer[]){
@@ -122,7 +115,6 @@ int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
                     struct tccl_error *err)
 {
     struct list list = {machine, calloc(TCCL_FIRST_SETS, sizeof(*list.sets)), 0};
-
     if (!list.sets)
         return tccl_fail(err, "out of memory");
     add_memories(&list, 0, false);

@@ -44,7 +44,6 @@ static void add_others(struct list *list, int n_gpus)
 int tccl_gpusets_all(int n_gpus, uint32_t **sets, struct tccl_error *err)
 {
     struct list list = {calloc(MAX_SETS, sizeof(*list.sets)), 0};
-
     if (!list.sets)
         return tccl_fail(err, "out of memory");
     for (int parts = 1; parts <= 4; parts *= 2)
@@ -63,7 +62,6 @@ int tccl_gpusets_first(int n_gpus, const struct tccl_alike *alike, const uint32_
 {
     struct list list = {calloc(MAX_SETS, sizeof(*list.sets)), 0};
     struct tccl_exchange move;
-
     if (!list.sets)
         return tccl_fail(err, "out of memory");
     for (int i = 0; i < n; i++)
@@ -86,7 +84,6 @@ int tccl_gpusets_parse(const char *text, int n_gpus, uint32_t **sets, struct tcc
     cleanup_free uint32_t *memory = calloc(MAX_SETS, sizeof(*memory));
     struct list list = {memory, 0};
     char *rest = NULL;
-
     if (!copy || !memory)
         return tccl_fail(err, "out of memory");
     if (strcmp(text, "all") == 0)
@@ -128,14 +125,12 @@ static void add_split(struct split_list *list, const struct tccl_split *split)
 static uint32_t part(int n_gpus, int parts, int i)
 {
     int size = n_gpus / parts;
-
     return ((UINT32_C(1) << size) - 1) << (i * size);
 }
 
 static void add_usual(struct split_list *list, int n_gpus)
 {
     struct tccl_split quarters = {.n = 4};
-
     if (n_gpus >= 2)
         add_split(list, &(struct tccl_split){2, {part(n_gpus, 2, 0), part(n_gpus, 2, 1)}});
     if (n_gpus < 4)
@@ -159,7 +154,6 @@ static int parse_one(char *text, int n_gpus, struct tccl_split *split, struct tc
 {
     uint32_t seen = 0;
     char *one;
-
     *split = (struct tccl_split){0};
     while ((one = strsep(&text, "/"))) {
         uint32_t set = 0;
@@ -186,7 +180,6 @@ static int parse_all(const char *text, int n_gpus, struct split_list *list, stru
     cleanup_free char *copy = strdup(text);
     struct tccl_split split;
     char *rest = NULL;
-
     if (!copy)
         return tccl_fail(err, "out of memory");
     for (char *one = strtok_r(copy, ",; \t\n", &rest); one;
@@ -207,7 +200,6 @@ int tccl_splits_parse(const char *text, int n_gpus, struct tccl_split **splits,
 {
     cleanup_free struct tccl_split *memory = calloc(MAX_SPLITS, sizeof(*memory));
     struct split_list list = {memory, 0};
-
     if (!memory)
         return tccl_fail(err, "out of memory");
     if (!text)
@@ -222,7 +214,6 @@ int tccl_splits_sets(const struct tccl_split *splits, int n_splits, uint32_t **s
 {
     uint32_t *list = calloc((size_t)n_splits * TCCL_MAX_SIDES + 1, sizeof(*list));
     int count = 0;
-
     for (int i = 0; list && i < n_splits; i++)
         for (int k = 0; k < splits[i].n; k++) {
             int at = 0;

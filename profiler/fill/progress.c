@@ -24,7 +24,6 @@ static void format_count(long count, bool brief, char text[static COUNT_TEXT])
 {
     char digits[COUNT_TEXT];
     int n = snprintf(digits, sizeof(digits), "%ld", count), at = 0;
-
     if (brief) {
         snprintf(text, COUNT_TEXT, "%ld%s",
                  count / (count < 10000      ? 1
@@ -79,7 +78,6 @@ static int percent(struct tccl_progress_line *line, const struct tccl_fill_progr
     bool by_time = progress->left >= 0 && left >= progress->left && elapsed > 0;
     double done = by_time ? elapsed / (elapsed + left) : progress->fraction;
     int value = (int)(fmin(done, 1) * 100);
-
     line->percent = value > line->percent ? value : line->percent;
     return line->percent;
 }
@@ -105,7 +103,6 @@ static void format_numbers(const struct tccl_fill_progress *progress, double ela
     char place[64] = "", rest[32], failed[48] = "";
     char measured[COUNT_TEXT], shared[COUNT_TEXT], pruned[COUNT_TEXT];
     double rate = elapsed > 0.2 ? (double)progress->measured / elapsed : 0;
-
     format_place(progress, place, sizeof(place));
     format_left(left, rest, sizeof(rest));
     format_count(progress->measured, brief, measured);
@@ -126,7 +123,6 @@ static void format_drawn(const struct tccl_progress_line *line, int percent_,
 {
     char name[TCCL_NAME + 2] = "", bar[MAX_BAR];
     int room = 0;
-
     for (int level = 0; level < 3 && room < MIN_BAR; level++) {
         snprintf(name, sizeof(name), "%s%s", level == 0 ? line->machine : "",
                  level == 0 ? " " : "");
@@ -151,7 +147,6 @@ void tccl_progress_format(struct tccl_progress_line *line,
     char wordy[TEXT], brief[TEXT];
     double left = seconds_left(line, progress, elapsed);
     int done = percent(line, progress, elapsed, left);
-
     format_numbers(progress, elapsed, left, false, wordy);
     format_numbers(progress, elapsed, left, true, brief);
     if (line->terminal)
@@ -167,7 +162,6 @@ static int columns(const struct tccl_progress_line *line)
     const char *said = getenv("COLUMNS");
     struct winsize size;
     int width = said ? atoi(said) : 0;
-
     if (width <= 0 && ioctl(fileno(line->out), TIOCGWINSZ, &size) == 0)
         width = size.ws_col;
     if (width <= 0)
@@ -199,7 +193,6 @@ void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_p
     const char *ending = rc == TCCL_FILL_STOPPED ? "; interrupted: run it again to go on"
                          : rc == TCCL_FILL_TIME  ? "; the time is over: run it again to go on"
                                                  : "";
-
     if (!line->out)
         return;
     if (line->drawn && line->terminal)

@@ -28,7 +28,6 @@ void tccl_retry_count(struct tccl_fill_progress *progress, const struct tccl_set
                       const struct tccl_error *why)
 {
     char text[TCCL_SET_TEXT];
-
     progress->measured++;
     progress->failed += out->failed;
     progress->noisy += out->noisy;
@@ -43,7 +42,6 @@ void tccl_retry_count(struct tccl_fill_progress *progress, const struct tccl_set
 int tccl_retry_sync(struct tccl_profile *profile, int64_t *synced, struct tccl_error *err)
 {
     int64_t now = tccl_now_ms();
-
     if (now - *synced < SYNC_MS)
         return 0;
     *synced = now;
@@ -55,7 +53,6 @@ int tccl_retry_sync(struct tccl_profile *profile, int64_t *synced, struct tccl_e
 static int know(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
     struct tccl_run_meter *meter = context;
-
     if (measured->marks != meter->backend->marks)
         return 0;
     struct tccl_setmap_entry *entry = tccl_setmap_note(&meter->sets, set, measured);
@@ -107,7 +104,6 @@ int tccl_run_meter_retry(struct tccl_run_meter *meter, uint32_t gpus, struct tcc
 {
     const struct tccl_setmap_entry *entry = find_failed(meter, gpus, false, false);
     struct tccl_measurement out;
-
     if (!entry)
         return 1;
     struct tccl_set set = entry->set;
@@ -121,7 +117,6 @@ static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, boo
     /* Where nothing works any more, the end should come soon. */
     int tries = meter->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1;
     struct tccl_error why, ended = {0};
-
     if (tccl_retry(meter->backend, set, tries, out, &why, &ended) != 0)
         return tccl_fail(err, "%s: what was measured is kept", ended.text);
     if (!(known && out->failed)) { /* in the log first */
@@ -142,7 +137,6 @@ int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *
                            struct tccl_measurement *out, struct tccl_error *err)
 {
     struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->sets, set);
-
     *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
     if (entry && (entry->measured > 0 || entry->given_up))
         return 0;
@@ -158,7 +152,6 @@ int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *se
                          struct tccl_measurement *out, struct tccl_error *err)
 {
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->sets, set);
-
     if (!entry || entry->measured == 0 || entry->measured >= most)
         return tccl_run_meter_measure(meter, set, out, err);
     return measure(meter, set, true, out, err);

@@ -24,7 +24,6 @@ const struct tccl_link *tccl_links_find(const struct tccl_links *links, const ch
 json_t *tccl_links_to_json(const struct tccl_links *links)
 {
     json_t *json = json_object();
-
     for (int i = 0; json && i < links->n; i++)
         json_object_set_new(json, links->list[i].busid,
                             json_pack("[i, f]", links->list[i].lanes, links->list[i].gts));
@@ -35,7 +34,6 @@ void tccl_links_from_json(const json_t *json, struct tccl_links *links)
 {
     const char *busid;
     json_t *link;
-
     *links = (struct tccl_links){0};
     json_object_foreach((json_t *)json, busid, link)
     {

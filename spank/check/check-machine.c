@@ -42,7 +42,6 @@ static void fill(struct answer *answer)
 static int ask(struct answer *answer)
 {
     int ends[2];
-
     if (pipe2(ends, O_CLOEXEC) != 0)
         return 0;
     pid_t child = fork();
@@ -68,7 +67,6 @@ static void examine(const struct answer *answer, int parts, struct seen *seen)
     const char *trouble = parts == 0 ? "NVML doesn't answer: look for a hanging driver in dmesg"
                           : answer->code > 0 ? "there is no libnvidia-ml.so.1"
                                              : answer->err.text;
-
     tccl_doctor_read(NULL, known ? &answer->nvml : NULL, trouble, &seen->facts);
     seen->facts.nvml.knows_cuda &= parts == 2;
     if (!seen->facts.nvml.knows_cuda)
@@ -82,7 +80,6 @@ static struct seen *look(void)
     struct seen *seen = calloc(1, sizeof(*seen));
     struct answer *answer =
         mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
     if (seen && answer != MAP_FAILED)
         examine(answer, ask(answer), seen);
     if (answer != MAP_FAILED)
@@ -98,7 +95,6 @@ static bool has_failed(const struct tccl_doctor_findings *findings)
 int check_machine(const struct check_options *options)
 {
     cleanup_free struct seen *seen = look();
-
     if (!seen) {
         fprintf(stderr, "tccl: out of memory\n");
         return 1;
@@ -124,7 +120,6 @@ void check_item_machine(const struct check_site *site UNUSED, struct check_resul
         [TCCL_DOCTOR_FAIL] = CHECK_WARN}; /* steps on the other GPUs get rings */
     cleanup_free struct seen *seen = look();
     const struct tccl_doctor_findings *findings = seen ? &seen->findings : NULL;
-
     for (int i = 0; findings && i < findings->count; i++) {
         const struct tccl_doctor_finding *finding = &findings->list[i];
         char name[TCCL_NAME + 8] = "";

@@ -554,7 +554,7 @@ TEST(nccl_topology_bad)
     size_t size = strlen(whole);
 
     check_nccl_refused("<system version=\"1\"></system>", "names no GPU");
-    check_nccl_refused("<system version=\"1\"></system></system>", "never began");
+    check_nccl_refused("<system version=\"1\"></system></system>", "without its beginning");
     check_nccl_refused("<system>" GPU("0000:81:00.0", "0") "</system>", "names no CPU");
     check_nccl_refused("<nic><net name=\"a\"/><system></system></nic>", "names no GPU");
     check_nccl_refused("<system version=1></system>", "no XML that NCCL wrote");

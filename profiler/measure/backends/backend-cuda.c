@@ -36,7 +36,6 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
     const struct tccl_discover_options what = {.devices = options->devices};
     struct tccl_found *found = &pooled->found;
     struct tccl_cuda cuda;
-
     if (find(&what, found, err) < 0)
         return -1;
     if (found->recorded)
@@ -88,7 +87,6 @@ static int cuda_open(const struct tccl_backend_options *options, struct tccl_bac
         .nic = &tccl_mover_nic,
         .prepare_limit = 60, /* many GPUs without nvidia-persistenced start slowly */
     };
-
     return tccl_pooled_open(&way, options, backend, err);
 }
 
@@ -98,7 +96,6 @@ static int cuda_can(const void *context, tccl_transfer transfer, struct tccl_err
     const struct tccl_machine *machine = &pooled->found.site.machine;
     struct tccl_device initiator = tccl_transfer_initiator(transfer);
     bool nic = initiator.kind == TCCL_NIC;
-
     if (tccl_machine_allows(machine, transfer, err) != 0)
         return -1;
     if (nic && !pooled->peer)

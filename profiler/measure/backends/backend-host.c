@@ -15,7 +15,6 @@ static size_t choose_region(const struct tccl_machine *machine)
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     int regions = machine->n_gpus * WORKERS_PER_GPU * (machine->n_memories + machine->n_gpus);
     size_t region = most_region;
-
     while (region > least_region && (double)region * regions > memory / PART_OF_MEMORY)
         region /= 2;
     return region;
@@ -28,7 +27,6 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
     const struct tccl_discover_options what = {.host = true, .devices = options->devices};
     struct tccl_machine *machine = &pooled->found.site.machine;
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-
     if (tccl_discover(&what, &pooled->found, err) < 0)
         return -1;
     pooled->region = choose_region(machine);
@@ -53,7 +51,6 @@ static int host_open(const struct tccl_backend_options *options, struct tccl_bac
         .nic_alone = &tccl_mover_tcp,
         .prepare_limit = 20,
     };
-
     return tccl_pooled_open(&way, options, backend, err);
 }
 

@@ -29,7 +29,6 @@ struct state {
 static void model_close(void *context)
 {
     struct state *state = context;
-
     tccl_setmap_clear(&state->measured);
     tccl_symmetry_free(state->symmetry);
     tccl_model_free(state->model);
@@ -80,7 +79,6 @@ static int model_measure(void *context, const struct tccl_set *set, struct tccl_
                          struct tccl_error *err)
 {
     const struct state *state = context;
-
     *out = (struct tccl_measurement){0};
     struct tccl_side own = {0};
     const struct tccl_side *const sides[] = {&own, &state->others};

@@ -18,7 +18,6 @@ static int fail_unknown(const char *name, struct tccl_error *err)
 {
     char names[128] = "";
     size_t used = 0;
-
     if (strcmp(name, "cuda") == 0)
         return tccl_fail(err, "this build has no CUDA: build it where NVIDIA's toolkit is, or "
                               "measure with --backend host");
@@ -69,7 +68,6 @@ void tccl_backend_close(struct tccl_backend *backend)
 void tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others)
 {
     static const struct tccl_side none;
-
     backend->ops->others(backend->state, others ? others : &none);
 }
 
@@ -78,7 +76,6 @@ int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *
 {
     const struct tccl_backend_ops *ops = backend->ops;
     int rc = 0;
-
     for (int i = 0; rc == 0 && i < set->count; i++)
         rc = ops->can ? ops->can(backend->state, set->transfers[i], err)
                       : tccl_machine_allows(backend->machine, set->transfers[i], err);

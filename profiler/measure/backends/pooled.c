@@ -24,7 +24,6 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
         .prepare_limit = way->prepare_limit,
         .run_limit = 5 + 20 * pooled->repeat.window,
     };
-
     if (snprintf(settings.peer, sizeof(settings.peer), "%s", options->peer ? options->peer : "") >=
         (int)sizeof(settings.peer))
         return tccl_fail(err, "--peer is too long: at most %zu bytes", sizeof(settings.peer) - 1);
@@ -39,7 +38,6 @@ int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backen
                      struct tccl_backend *backend, struct tccl_error *err)
 {
     struct tccl_pooled *pooled = calloc(1, sizeof(*pooled));
-
     if (!pooled)
         return tccl_fail(err, "out of memory");
     pooled->peer = options->peer != NULL;
@@ -73,7 +71,6 @@ int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backen
 void tccl_pooled_others(void *state, const struct tccl_side *others)
 {
     struct tccl_pooled *pooled = state;
-
     tccl_workers_others(pooled->workers, others);
 }
 
@@ -81,7 +78,6 @@ int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_mea
                         struct tccl_error *err)
 {
     struct tccl_pooled *pooled = state;
-
     *out = (struct tccl_measurement){.marks = pooled->marks};
     return tccl_repeat(pooled->workers, &pooled->repeat, set, out, err);
 }
@@ -89,7 +85,6 @@ int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_mea
 void tccl_pooled_close(void *state)
 {
     struct tccl_pooled *pooled = state;
-
     tccl_workers_free(pooled->workers);
     tccl_workspace_free(pooled->workspace);
     free(pooled);

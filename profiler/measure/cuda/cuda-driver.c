@@ -74,7 +74,6 @@ int tccl_cuda_fail(const struct tccl_cuda *cuda, CUresult result, struct tccl_er
     const char *name = NULL, *text = NULL;
     char what[256];
     va_list args;
-
     va_start(args, fmt);
     vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);

@@ -7,7 +7,6 @@ CUresult tccl_cuda_engine_arm(struct tccl_cuda_engine *engine, const struct tccl
                               tccl_transfer transfer, int place)
 {
     size_t region = gpu->workspace->settings.region;
-
     engine->gpu = gpu;
     engine->transfer = transfer;
     engine->place = place;
@@ -30,7 +29,6 @@ static CUresult copy_piece(const struct tccl_cuda_engine *engine)
     struct tccl_device target = tccl_transfer_target(engine->transfer);
     const struct tccl_cuda_gpu *gpu = engine->gpu;
     CUdeviceptr source, sink;
-
     if (target.kind != TCCL_GPU) {
         /* Host memory is named by the CPU's address: the driver finds that it is page-locked. */
         CUdeviceptr own = gpu->own[engine->place] + engine->offset;
@@ -53,7 +51,6 @@ static CUresult begin_piece(struct tccl_cuda_engine *engine)
 {
     CUevent event = engine->events[engine->begun % TCCL_ENGINE_FLIGHT];
     CUresult result = copy_piece(engine);
-
     if (result == CUDA_SUCCESS)
         result = engine->gpu->cuda.cuEventRecord(event, engine->gpu->streams[engine->place]);
     engine->begun++;
@@ -66,7 +63,6 @@ static CUresult begin_piece(struct tccl_cuda_engine *engine)
 CUresult tccl_cuda_engine_pump(struct tccl_cuda_engine *engine, bool more)
 {
     CUresult result = CUDA_SUCCESS;
-
     while (engine->done != engine->begun) {
         result = engine->gpu->cuda.cuEventQuery(engine->events[engine->done % TCCL_ENGINE_FLIGHT]);
         if (result != CUDA_SUCCESS)

@@ -32,7 +32,6 @@ static size_t region_of(const struct tccl_cuda_gpu *gpu)
 static int attribute(const struct tccl_cuda_gpu *gpu, CUdevice_attribute which)
 {
     int value = 0;
-
     gpu->cuda.cuDeviceGetAttribute(&value, which, gpu->device);
     return value;
 }
@@ -40,7 +39,6 @@ static int attribute(const struct tccl_cuda_gpu *gpu, CUdevice_attribute which)
 static int make_context(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
 {
     CUresult result;
-
     if (attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
         return tccl_fail(err, "GPU %d: compute mode \"prohibited\": nvidia-smi -c DEFAULT",
                          gpu->gpu);
@@ -64,7 +62,6 @@ static int fail_kernel(const struct tccl_cuda_gpu *gpu, CUresult result, struct 
 {
     int version = CUDA_VERSION;
     char what[160];
-
     gpu->cuda.cuDriverGetVersion(&version);
     if (version >= CUDA_VERSION)
         return tccl_cuda_gpu_fail(gpu, result, "the copying kernel can't be loaded", err);
@@ -80,7 +77,6 @@ static int load_kernel(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
     int each = 0;
     CUmodule module;
     CUresult result = gpu->cuda.cuModuleLoadData(&module, tccl_copy_image);
-
     if (result == CUDA_SUCCESS)
         result = gpu->cuda.cuModuleGetFunction(&gpu->copy, module, "tccl_copy");
     if (result == CUDA_SUCCESS)
@@ -99,7 +95,6 @@ static int take_memory(const struct tccl_cuda_gpu *gpu, size_t bytes, int patter
                        CUdeviceptr *address, struct tccl_error *err)
 {
     CUresult result = gpu->cuda.cuMemAlloc(address, bytes);
-
     if (result == CUDA_SUCCESS)
         result = gpu->cuda.cuMemsetD8(*address, (unsigned char)(pattern + gpu->gpu), bytes);
     if (result == CUDA_SUCCESS)
@@ -114,7 +109,6 @@ static int map_host(const struct tccl_cuda_gpu *gpu, void *memory, size_t bytes,
 {
     CUresult result = gpu->cuda.cuMemHostRegister(
         memory, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-
     if (result == CUDA_SUCCESS)
         result = gpu->cuda.cuMemHostGetDevicePointer(address, memory, 0);
     return result == CUDA_SUCCESS
@@ -128,7 +122,6 @@ static int open_gpu(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
     size_t requests_bytes =
         (sizeof(struct tccl_cuda_requests) + (size_t)page - 1) / (size_t)page * (size_t)page;
     struct tccl_cuda_requests *requests = tccl_cuda_requests_of(gpu->workspace, gpu->gpu, err);
-
     if (!requests || tccl_cuda_start(&gpu->cuda, err) != 0)
         return -1;
     CUresult result =
@@ -146,7 +139,6 @@ struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_workspace *workspace, int g
                                          struct tccl_error *err)
 {
     struct tccl_cuda_gpu *opened = calloc(1, sizeof(*opened));
-
     if (!opened)
         return tccl_fail_null(err, "out of memory");
     opened->workspace = workspace;
@@ -163,7 +155,6 @@ void tccl_cuda_gpu_lend(struct tccl_cuda_gpu *gpu)
     CUipcMemHandle handle;
     CUresult result = gpu->cuda.cuIpcGetMemHandle(&handle, gpu->lent);
     const char *text = NULL;
-
     memset(loan->handle, 0, sizeof(loan->handle));
     loan->bytes = result == CUDA_SUCCESS ? LENT_REGIONS * region_of(gpu) : 0;
     if (result == CUDA_SUCCESS) {
@@ -186,7 +177,6 @@ static void unmap_peer(struct tccl_cuda_gpu *gpu, int peer)
 static bool let_go(struct tccl_cuda_gpu *gpu)
 {
     int oldest = -1;
-
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
         if (gpu->peers[i].turn != 0 && !(gpu->busy >> i & 1) &&
             (oldest < 0 || gpu->peers[i].asked < gpu->peers[oldest].asked))
@@ -203,7 +193,6 @@ static int map_peer(struct tccl_cuda_gpu *gpu, int peer, struct tccl_error *err)
     uint32_t turn = atomic_load(&loan->turn);
     CUipcMemHandle handle;
     char what[64];
-
     if (turn == 0)
         return tccl_fail(err, "GPU %d: its process has not shared its memory yet", peer);
     if (loan->bytes == 0)
@@ -243,7 +232,6 @@ int tccl_cuda_gpu_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int 
                          struct tccl_error *err)
 {
     struct tccl_device target = tccl_transfer_target(transfer);
-
     if (!gpu->own[place] &&
         take_memory(gpu, region_of(gpu), OWN_PATTERN, &gpu->own[place], err) != 0)
         return -1;
@@ -268,7 +256,6 @@ void tccl_cuda_gpu_ends(const struct tccl_cuda_gpu *gpu, tccl_transfer transfer,
     size_t offset = (size_t)(place % LENT_REGIONS) * region_of(gpu);
     CUdeviceptr there = target.kind == TCCL_GPU ? gpu->peers[target.index].address + offset
                                                 : gpu->host[target.index][place];
-
     *source = tccl_transfer_reads(transfer) ? there : gpu->own[place];
     *sink = tccl_transfer_reads(transfer) ? gpu->own[place] : there;
 }

@@ -43,7 +43,6 @@ static uint32_t word(const uint32_t *address)
 static bool has_started(const struct keeper *keeper, int place)
 {
     const struct tccl_cuda_slot *slot = slot_of(keeper, place);
-
     return word(&slot->control.go) == slot->turn;
 }
 
@@ -61,7 +60,6 @@ static void collapse(const struct keeper *keeper, CUresult result)
 static void finish(struct keeper *keeper, int place)
 {
     struct tccl_cuda_slot *slot = slot_of(keeper, place);
-
     keeper->runs[place].active = false;
     atomic_store(&slot->ended, slot->turn);
 }
@@ -70,7 +68,6 @@ static bool is_running(struct keeper *keeper, int place)
 {
     const struct tccl_cuda_gpu *gpu = keeper->gpu;
     CUresult result = gpu->cuda.cuStreamQuery(gpu->streams[place]);
-
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
         collapse(keeper, result);
     return result == CUDA_ERROR_NOT_READY;
@@ -84,7 +81,6 @@ static void drive_engine(struct keeper *keeper, int place)
         (int32_t)(word(&slot->control.stop) - slot->turn) >= 0 || tccl_now_ns() > run->end;
     bool started = word(&slot->control.go) == slot->turn;
     CUresult result = tccl_cuda_engine_pump(&run->engine, started && !stopped);
-
     if (result != CUDA_SUCCESS)
         collapse(keeper, result);
     if (started)
@@ -106,7 +102,6 @@ static void look_after(struct keeper *keeper, int place)
 static void end_it(struct keeper *keeper, int place)
 {
     int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
-
     tccl_cuda_slot_stop(slot_of(keeper, place));
     while (keeper->runs[place].active) {
         if (tccl_now_ns() > end)
@@ -122,7 +117,6 @@ static int await_armed(struct keeper *keeper, int place, struct tccl_error *err)
 {
     const struct tccl_cuda_slot *slot = slot_of(keeper, place);
     int64_t end = tccl_now_ns() + (int64_t)(arm_patience * 1e9);
-
     for (;;) {
         bool armed = true;
         for (int block = 0; block < keeper->gpu->blocks; block++)
@@ -146,7 +140,6 @@ static int launch_kernel(struct keeper *keeper, int place, struct tccl_error *er
     const struct tccl_cuda_gpu *gpu = keeper->gpu;
     struct tccl_cuda_slot *slot = slot_of(keeper, place);
     CUdeviceptr source, sink;
-
     tccl_cuda_gpu_ends(gpu, keeper->runs[place].transfer, place, &source, &sink);
     struct tccl_copy_job job = {
         .source = source,
@@ -171,7 +164,6 @@ static int launch_kernel(struct keeper *keeper, int place, struct tccl_error *er
 static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
 {
     int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
-
     keeper->runs[place].parked = true;
     __atomic_add_fetch(&slot_of(keeper, place)->control.hold, 1, __ATOMIC_SEQ_CST);
     while (is_running(keeper, place)) {
@@ -197,7 +189,6 @@ static int park(struct keeper *keeper, struct tccl_error *err)
 static int unpark(struct keeper *keeper, struct tccl_error *err)
 {
     int result = 0;
-
     for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++) {
         if (!keeper->runs[place].parked)
             continue;
@@ -221,7 +212,6 @@ static void end_last(struct keeper *keeper, int place)
 static uint32_t find_busy(const struct keeper *keeper)
 {
     uint32_t busy = 0;
-
     for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++) {
         struct tccl_device target = tccl_transfer_target(keeper->runs[place].transfer);
         if (keeper->runs[place].active && target.kind == TCCL_GPU)
@@ -233,7 +223,6 @@ static uint32_t find_busy(const struct keeper *keeper)
 static int prepare(struct keeper *keeper, int place, struct tccl_error *err)
 {
     tccl_transfer transfer = slot_of(keeper, place)->transfer;
-
     end_last(keeper, place);
     /* Before a set starts, none of its members has: what runs is of an earlier one. It would be
      * measured along with this one, and what sets memory up might wait for its end. */
@@ -253,7 +242,6 @@ static int launch(struct keeper *keeper, int place, struct tccl_error *err)
 {
     struct tccl_cuda_slot *slot = slot_of(keeper, place);
     struct run *run = &keeper->runs[place];
-
     end_last(keeper, place);
     if (!tccl_cuda_gpu_is_set_up(keeper->gpu, slot->transfer, place))
         return tccl_fail(err,
@@ -277,7 +265,6 @@ static void attend(struct keeper *keeper, int place)
 {
     struct tccl_cuda_slot *slot = slot_of(keeper, place);
     uint32_t asked = atomic_load(&slot->asked);
-
     if (asked != atomic_load(&slot->answered)) {
         int result = slot->request == TCCL_CUDA_LAUNCH ? launch(keeper, place, &slot->error)
                                                        : prepare(keeper, place, &slot->error);
@@ -295,7 +282,6 @@ static void attend(struct keeper *keeper, int place)
 static void *serve(void *context)
 {
     struct keeper *keeper = context;
-
     prctl(PR_SET_TIMERSLACK, 1UL);
     keeper->gpu->cuda.cuCtxSetCurrent(keeper->gpu->context);
     for (;;) {
@@ -316,7 +302,6 @@ int tccl_cuda_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error 
 {
     struct keeper *keeper = calloc(1, sizeof(*keeper)); /* for as long as the process lives */
     pthread_t thread;
-
     if (!keeper)
         return tccl_fail(err, "out of memory");
     keeper->gpu = tccl_cuda_gpu_open(workspace, gpu, err);

@@ -54,7 +54,6 @@ int tccl_cuda_requests_ask(struct tccl_cuda_requests *requests, int place,
     struct tccl_cuda_slot *slot = &requests->slots[place];
     int64_t end = tccl_now_ns() + (int64_t)(patience * 1e9);
     uint32_t number = atomic_load(&slot->asked) + 1;
-
     slot->request = request;
     slot->error = (struct tccl_error){0};
     atomic_store(&slot->asked, number);

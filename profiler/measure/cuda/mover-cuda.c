@@ -23,7 +23,6 @@ struct state {
 static int cuda_open(void *context, struct tccl_error *err)
 {
     struct state *state = context;
-
     state->requests = tccl_cuda_requests_of(state->seat.workspace, state->seat.device.index, err);
     if (!state->requests)
         return -1;
@@ -35,7 +34,6 @@ static int cuda_open(void *context, struct tccl_error *err)
 static int cuda_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
 {
     struct state *state = context;
-
     state->slot->transfer = transfer;
     return tccl_cuda_requests_ask(state->requests, state->seat.place, TCCL_CUDA_PREPARE,
                                   ask_patience, err);
@@ -54,7 +52,6 @@ static bool is_ended(const struct tccl_cuda_slot *slot)
 static int await_end(const struct state *state, struct tccl_error *err)
 {
     int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
-
     tccl_cuda_slot_stop(state->slot);
     while (!is_ended(state->slot)) {
         if (tccl_now_ns() > end)
@@ -81,7 +78,6 @@ static int await_begin(const struct state *state, struct tccl_member *member,
 {
     struct tccl_cuda_slot *slot = state->slot;
     int64_t start = tccl_now_ns();
-
     __atomic_store_n(&slot->control.go, slot->turn, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&slot->control.lines[0].begun, __ATOMIC_ACQUIRE) != slot->turn) {
         if (!tccl_member_moved(member, 0))
@@ -99,7 +95,6 @@ static int await_begin(const struct state *state, struct tccl_member *member,
 static int watch(const struct state *state, struct tccl_member *member, struct tccl_error *err)
 {
     int64_t begun = tccl_now_ns();
-
     for (;;) {
         uint64_t moved = 0;
         for (int i = 0; i < TCCL_COPY_BLOCKS; i++)
@@ -117,7 +112,6 @@ static int cuda_move(void *context, struct tccl_member *member, struct tccl_erro
 {
     struct state *state = context;
     int64_t left = tccl_member_deadline(member) - tccl_now_ns();
-
     state->slot->limit = (left > 0 ? left : 0) + grace;
     if (tccl_cuda_requests_ask(state->requests, state->seat.place, TCCL_CUDA_LAUNCH, ask_patience,
                                err) < 0)

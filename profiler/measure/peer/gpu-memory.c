@@ -24,7 +24,6 @@ int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory 
     CUdeviceptr address;
     CUcontext context;
     CUdevice device;
-
     if (!started && tccl_cuda_start(&cuda, err) != 0)
         return -1;
     started = true;

@@ -30,7 +30,6 @@ struct state {
 static void disconnect(void *context)
 {
     struct state *state = context;
-
     for (int i = 0; i < state->n_streams; i++)
         tccl_peer_stream_close(&state->streams[i]);
     state->n_streams = 0;
@@ -42,7 +41,6 @@ static int lose(struct state *state, struct tccl_error *err)
 {
     char host[TCCL_PEER_HOST];
     uint16_t port;
-
     disconnect(state);
     state->lost = true;
     if (!*state->seat.workspace->settings.peer)
@@ -58,7 +56,6 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     const struct tccl_workspace_settings *settings = &state->seat.workspace->settings;
     int64_t deadline = tccl_now_ms() + (state->lost ? RECONNECT_MS : CONNECT_MS);
     char interface[TCCL_NAME];
-
     tccl_nic_interface(state->seat.workspace->site.machine.nics[state->seat.device.index].name,
                        interface);
     while (state->n_streams < STREAMS) {
@@ -87,7 +84,6 @@ static bool is_connected(const struct state *state)
 static int make_connected(struct state *state, struct tccl_error *err)
 {
     int fd;
-
     if (is_connected(state))
         return 0;
     disconnect(state);
@@ -106,7 +102,6 @@ static int tcp_prepare(void *context, tccl_transfer transfer, struct tccl_error 
     struct state *state = context;
     struct tccl_device memory = tccl_transfer_target(transfer);
     size_t size = state->seat.workspace->settings.region;
-
     if (memory.kind != TCCL_MEMORY)
         return tccl_fail(err,
                          "NIC %d: TCP can't reach the memory of a GPU: no GPUDirect without "
@@ -128,7 +123,6 @@ static int tcp_prepare(void *context, tccl_transfer transfer, struct tccl_error 
 static uint64_t moved_so_far(const struct state *state)
 {
     uint64_t total = 0;
-
     for (int i = 0; i < state->n_streams; i++)
         total += tccl_peer_stream_moved(&state->streams[i]);
     return total;
@@ -138,7 +132,6 @@ static uint64_t moved_so_far(const struct state *state)
 static int step(struct state *state, bool more)
 {
     int any = 0;
-
     for (int i = 0; i < state->n_streams; i++) {
         struct tccl_peer_stream *stream = &state->streams[i];
         int rc = state->sends ? tccl_peer_stream_send(stream, more)
@@ -153,7 +146,6 @@ static int step(struct state *state, bool more)
 static void rest(const struct state *state)
 {
     struct pollfd ready[STREAMS];
-
     for (int i = 0; i < state->n_streams; i++)
         ready[i] = tccl_peer_stream_poll(&state->streams[i]);
     poll(ready, (nfds_t)state->n_streams, POLL_MS);
@@ -163,7 +155,6 @@ static void rest(const struct state *state)
 static void drain(struct state *state, const struct tccl_member *member)
 {
     int64_t end = tccl_now_ns() + (int64_t)DRAIN_MS * 1000000;
-
     if (end > tccl_member_deadline(member))
         end = tccl_member_deadline(member);
     for (;;) {
@@ -187,7 +178,6 @@ static int tcp_move(void *context, struct tccl_member *member, struct tccl_error
     struct state *state = context;
     uint64_t before = moved_so_far(state);
     int64_t last = tccl_member_wait(member);
-
     if (last < 0)
         return 0;
     do {

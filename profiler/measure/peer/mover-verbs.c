@@ -34,7 +34,6 @@ struct state {
 static void disconnect(void *context)
 {
     struct state *state = context;
-
     tccl_rdma_close(state->rdma);
     state->rdma = NULL;
     tccl_cleanup_close(&state->fd);
@@ -46,7 +45,6 @@ static void disconnect(void *context)
 static int verbs_open(void *context, struct tccl_error *err UNUSED)
 {
     struct state *state = context;
-
     state->fd = -1;
     disconnect(state);
     return 0;
@@ -57,7 +55,6 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     const struct tccl_workspace_settings *settings = &state->seat.workspace->settings;
     int patience = state->lost ? RECONNECT_MS : CONNECT_MS;
     struct tccl_rdma_end ours, theirs;
-
     state->lost = true;
     state->rdma = tccl_rdma_open(
         state->seat.workspace->site.machine.nics[state->seat.device.index].name, err);
@@ -78,7 +75,6 @@ static int connect_peer(struct state *state, struct tccl_error *err)
 static int make_connected(struct state *state, struct tccl_error *err)
 {
     char byte;
-
     /* Nothing is ever said on it after the hello: what can be read is its end. */
     if (state->fd >= 0 && recv(state->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
         return 0;
@@ -98,7 +94,6 @@ static int register_gpu(struct state *state, int gpu, struct tccl_error *err)
 {
     struct tccl_gpu_memory *memory = &state->gpus[gpu];
     const char *busid = state->seat.workspace->site.gpu_busid[gpu];
-
     if (!memory->address && tccl_gpu_memory_get(busid, region_of(state), memory, err) != 0)
         return -1;
     int number =
@@ -111,7 +106,6 @@ static int register_target(struct state *state, struct tccl_device target, struc
 {
     bool gpu = target.kind == TCCL_GPU;
     int *memory = &state->memories[gpu ? TCCL_MAX_MEMORIES + target.index : target.index];
-
     if (*memory < 0 && gpu) {
         *memory = register_gpu(state, target.index, err);
     } else if (*memory < 0) {
@@ -125,7 +119,6 @@ static int register_target(struct state *state, struct tccl_device target, struc
 static int verbs_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
 {
     struct state *state = context;
-
     if (region_of(state) < PIECE)
         return tccl_fail(err, "regions of %zu bytes are too small for RDMA", region_of(state));
     if (make_connected(state, err) != 0 ||
@@ -167,7 +160,6 @@ static int verbs_move(void *context, struct tccl_member *member, struct tccl_err
     struct state *state = context;
     struct tccl_error why = {0};
     int64_t last;
-
     state->begun = state->ended = 0;
     if (tccl_member_wait(member) < 0)
         return 0;
@@ -182,7 +174,6 @@ static int verbs_move(void *context, struct tccl_member *member, struct tccl_err
     /* No piece may go on into the next run. */
     int64_t end = tccl_now_ms() + DRAIN_MS, deadline = tccl_member_deadline(member) / 1000000;
     int rc = 0;
-
     if (end > deadline)
         end = deadline;
     while (rc >= 0 && state->ended < state->begun && tccl_now_ms() <= end)

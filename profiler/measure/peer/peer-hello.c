@@ -24,7 +24,6 @@ int tccl_peer_address(const char *text, bool any, char host[static TCCL_PEER_HOS
     const char *colon = six ? (six[1] == ':' ? six + 1 : NULL) : strrchr(text, ':');
     const char *begin = six ? text + 1 : text;
     char *end = NULL;
-
     if (!six && colon && strchr(text, ':') != colon) /* an IPv6 address without a port */
         colon = NULL;
     size_t length = six ? (size_t)(six - begin) : colon ? (size_t)(colon - text) : strlen(text);
@@ -55,7 +54,6 @@ static int write_message(int fd, json_t *message, int64_t deadline, struct tccl_
 {
     cleanup_json json_t *owned = message;
     cleanup_free char *text = owned ? tccl_message_text(owned) : NULL;
-
     return write_text(fd, text, HELLO_BYTES, deadline, err);
 }
 
@@ -72,7 +70,6 @@ static json_t *new_message(const char *type, const char *nonce, const char *own,
                            const char *to, const struct tccl_rdma_end *end)
 {
     json_t *rdma = end ? tccl_rdma_to_json(end) : NULL;
-
     return json_pack("{s:i, s:s, s:i, s:s, s:s*, s:s*, s:s*, s:s*, s:o*}", "v", TCCL_WIRE_VERSION,
                      "type", type, "protocol", TCCL_PEER_PROTOCOL, "program", TCCL_VERSION, "nonce",
                      nonce, "own", own, "from", from, "to", to, "rdma", rdma);
@@ -84,7 +81,6 @@ static int send_sealed(int fd, const json_t *message, const struct tccl_trust *t
                        int64_t deadline, struct tccl_error *err)
 {
     cleanup_free char *text = tccl_message_text(message), *cred = NULL;
-
     if (text && !trust->anybody &&
         tccl_cred_encode(trust->munge, reader, text, strlen(text), deadline, &cred, err) != 0)
         return -1;
@@ -95,7 +91,6 @@ static int send_sealed(int fd, const json_t *message, const struct tccl_trust *t
 static int check_message(const json_t *message, const char *type, struct tccl_error *err)
 {
     json_int_t protocol;
-
     if (strcmp(tccl_message_type(message), type) != 0)
         return tccl_fail(err, "is no tccl-profile%s", strcmp(type, "peer") == 0 ? " peer" : "");
     if (tccl_get_int(message, "protocol", 0, INT32_MAX, &protocol, err) != 0)
@@ -116,7 +111,6 @@ static void name_end(int fd, bool ours, char text[static END_BYTES])
     const struct sockaddr_in6 *six = (const void *)&any;
     socklen_t size = sizeof(any);
     char address[INET6_ADDRSTRLEN] = "?";
-
     if (ours)
         getsockname(fd, (struct sockaddr *)&any, &size);
     else
@@ -135,7 +129,6 @@ static int check_hello(int fd, const char *hello, size_t size, const char *nonce
     cleanup_json json_t *message = tccl_message_parse(hello, size, err);
     const char *text, *own, *there;
     char here[END_BYTES];
-
     if (!message || check_message(message, "measure", err) != 0 ||
         tccl_get_text(message, "nonce", TCCL_NONCE - 1, &text, err) != 0 ||
         tccl_get_text(message, "own", TCCL_NONCE - 1, &own, err) != 0)
@@ -162,7 +155,6 @@ static int take_hello(int fd, const struct tccl_trust *trust, const char *nonce,
 {
     cleanup_free char *text = NULL, *hello = NULL;
     size_t size, hello_size;
-
     if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0)
         return -1;
     if (trust->anybody) /* as it is; else out of its credential */
@@ -179,7 +171,6 @@ static int take_hello(int fd, const struct tccl_trust *trust, const char *nonce,
 void tccl_peer_refuse(int fd, const char *why)
 {
     json_t *message = tccl_message_new("refused");
-
     if (message)
         tccl_put_text(message, "reason", why, REASON_BYTES);
     write_message(fd, message, tccl_now_ms(), NULL);
@@ -191,7 +182,6 @@ int tccl_peer_hear(int fd, const struct tccl_trust *trust, int64_t deadline,
     struct tccl_envelope envelope = {.to = "run", .from = "peer"};
     struct tccl_error reason = {0};
     json_t *greeting = new_message("peer", NULL, NULL, NULL, NULL, NULL);
-
     *guest = (struct tccl_peer_guest){.user = (uid_t)-1};
     if (greeting && (json_object_set_new(greeting, "munge", json_boolean(!trust->anybody)) != 0 ||
                      tccl_envelope_put(greeting, &envelope, err) != 0)) {
@@ -211,7 +201,6 @@ int tccl_peer_agree(int fd, const struct tccl_trust *trust, const struct tccl_pe
 {
     struct tccl_error why = {0};
     char from[END_BYTES], to[END_BYTES];
-
     /* Good for this connection alone: the reader's nonce, and both ends. */
     name_end(fd, true, from);
     name_end(fd, false, to);
@@ -229,7 +218,6 @@ int tccl_peer_agree(int fd, const struct tccl_trust *trust, const struct tccl_pe
 static int refusal(const json_t *message, struct tccl_error *err)
 {
     const char *reason = NULL;
-
     if (strcmp(tccl_message_type(message), "refused") != 0)
         return tccl_fail(err, "is no tccl-profile peer");
     tccl_get_optional_text(message, "reason", REASON_BYTES, &reason, NULL);
@@ -244,7 +232,6 @@ static json_t *open_answer(const char *text, size_t size, const struct tccl_trus
     struct tccl_error why = {0};
     size_t length;
     uid_t user;
-
     if (trust->anybody || !tccl_cred_has_form(text)) {
         json_t *message = tccl_message_parse(text, size, err);
         if (!message || trust->anybody || strcmp(tccl_message_type(message), "refused") == 0)
@@ -263,7 +250,6 @@ static json_t *open_answer(const char *text, size_t size, const struct tccl_trus
 static bool has_text(const json_t *message, const char *name, const char *text)
 {
     const char *said = json_string_value(json_object_get(message, name));
-
     return said && strcmp(said, text) == 0;
 }
 
@@ -274,7 +260,6 @@ static int hear_answer(int fd, const char *own, const struct tccl_trust *trust,
     cleanup_free char *text = NULL;
     char from[END_BYTES], to[END_BYTES];
     size_t size;
-
     if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0)
         return -1;
     cleanup_json json_t *answer = open_answer(text, size, trust, deadline, err);
@@ -300,7 +285,6 @@ static int say_hello(int fd, const struct tccl_trust *trust, const struct tccl_r
     char own[TCCL_NONCE], to[END_BYTES];
     const char *nonce;
     size_t size;
-
     if (read_text(fd, HELLO_BYTES, deadline, &text, &size, err) < 0)
         return -1;
     cleanup_json json_t *greeting = tccl_message_parse(text, size, err);
@@ -335,7 +319,6 @@ int tccl_peer_connect(const char *peer, const char *device, const struct tccl_tr
 {
     char host[TCCL_PEER_HOST];
     uint16_t port;
-
     if (tccl_peer_address(peer, false, host, &port, err) != 0)
         return tccl_fail_in(err, "peer");
     cleanup_close int fd = tccl_dial_as("tccl-profile peer", device, host, port, deadline, err);

@@ -19,7 +19,6 @@ static void *serve(void *context)
     static const struct tccl_peer_limits limits = {.idle_ms = -1, .stall_ms = -1};
     struct tccl_peer_loop *loop = context;
     cpu_set_t all;
-
     /* Another machine would have cores of its own for it: not only those near the NIC. */
     memset(&all, 0xff, sizeof(all));
     pthread_setaffinity_np(pthread_self(), sizeof(all), &all);
@@ -37,7 +36,6 @@ static int connect_both(int ends[static 2])
     cleanup_close int accepted = -1;
     struct sockaddr_in remote = {0}, near = {0};
     socklen_t remote_size = sizeof(remote), near_size = sizeof(near);
-
     if (listener < 0 || ours < 0 || bind(listener, (struct sockaddr *)&address, size) != 0 ||
         listen(listener, 1) != 0 ||
         getsockname(listener, (struct sockaddr *)&address, &size) != 0 ||
@@ -63,7 +61,6 @@ struct tccl_peer_loop *tccl_peer_loop_open(int *fd, struct tccl_error *err)
 {
     cleanup_free struct tccl_peer_loop *loop = calloc(1, sizeof(*loop));
     int ends[2];
-
     if (!loop || connect_both(ends) != 0)
         return tccl_fail_null(err, "loopback: %s", strerror(errno));
     tccl_peer_tune(ends[0]);

@@ -26,7 +26,6 @@ void tccl_nic_interface(const char *nic, char name[static TCCL_NAME])
 {
     char path[sizeof("/sys/class/infiniband//device/net") + TCCL_NAME];
     struct dirent **entries;
-
     snprintf(path, sizeof(path), "/sys/class/net/%s", nic);
     snprintf(name, TCCL_NAME, "%s", access(path, F_OK) == 0 ? nic : "");
     snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/net", nic);
@@ -70,7 +69,6 @@ static int add_places(const struct ifaddrs *list, const char *nic, uint16_t port
                       struct tccl_peer_place *places, int count)
 {
     char name[TCCL_NAME], path[sizeof("/sys/class/net//master") + TCCL_NAME], master[PATH_MAX];
-
     tccl_nic_interface(nic, name);
     /* The bond or bridge that an interface is part of has the address. */
     snprintf(path, sizeof(path), "/sys/class/net/%s/master", name);
@@ -92,7 +90,6 @@ int tccl_peer_places(const struct tccl_machine *machine, uint16_t port,
 {
     struct ifaddrs *list;
     int count = 0;
-
     if (getifaddrs(&list) != 0)
         return tccl_fail(err, "this node's network interfaces can't be listed");
     for (int i = 0; i < machine->n_nics; i++)
@@ -119,7 +116,6 @@ static int find_route(const char *host, uint16_t port, struct sockaddr_storage *
     const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
     struct addrinfo *list = NULL;
     char service[8];
-
     snprintf(service, sizeof(service), "%u", port);
     int rc = getaddrinfo(host, service, &hints, &list);
     if (rc != 0)
@@ -172,7 +168,6 @@ static void describe(const char *interface, const struct tccl_machine *machine,
     char path[64], device[PATH_MAX];
     long speed = 0, node = -1;
     tccl_bus bus;
-
     *nic = (struct tccl_nic){.gbps = usual_gbps, .parent = -1};
     snprintf(nic->name, sizeof(nic->name), "%s", interface);
     tccl_nic_rename(nic->name);
@@ -196,7 +191,6 @@ int tccl_nic_of_peer(const char *peer, const struct tccl_machine *machine, struc
     char host[TCCL_PEER_HOST], interface[IF_NAMESIZE];
     struct sockaddr_storage own = {0};
     uint16_t port;
-
     if (tccl_peer_address(peer, false, host, &port, err) != 0 ||
         find_route(host, port, &own, err) != 0)
         return -1;

@@ -39,7 +39,6 @@ static int read_head(struct serving *serving, struct tccl_error *err)
 {
     ssize_t done = recv(serving->fd, (char *)&serving->head + serving->head_have,
                         sizeof(serving->head) - serving->head_have, MSG_DONTWAIT);
-
     if (done < 1)
         return no_bytes(serving, done, err);
     serving->head_have += (size_t)done;
@@ -65,7 +64,6 @@ static int read_head(struct serving *serving, struct tccl_error *err)
 static int swallow(struct serving *serving, struct tccl_error *err)
 {
     ssize_t done = recv(serving->fd, serving->buffer, serving->swallow, MSG_DONTWAIT);
-
     if (done < 1)
         return no_bytes(serving, done, err);
     serving->swallow -= (uint64_t)done;
@@ -87,7 +85,6 @@ static int give(struct serving *serving, struct tccl_error *err)
     ssize_t done = send(serving->fd,
                         answers ? (void *)((char *)(&serving->answer + 1) - size) : serving->buffer,
                         size, MSG_DONTWAIT | MSG_NOSIGNAL);
-
     if (done < 1)
         return no_bytes(serving, done, err);
     if (answers) {
@@ -109,7 +106,6 @@ static int rest(const struct serving *serving, const struct tccl_peer_limits *li
                                (short)((serving->answer_left ? 0 : POLLIN) | (full ? POLLOUT : 0))};
     int limit = is_idle(serving) ? limits->idle_ms : limits->stall_ms;
     int rc = poll(&ready, 1, limit);
-
     if (rc < 0 && errno != EINTR)
         return tccl_fail(err, "poll: %s", strerror(errno));
     if (rc == 0)
@@ -138,7 +134,6 @@ int tccl_peer_serve(int fd, const struct tccl_peer_limits *limits, struct tccl_p
     cleanup_free unsigned char *buffer = calloc(1, TCCL_PEER_PIECE);
     struct serving serving = {.fd = fd, .count = count, .buffer = buffer};
     int rc;
-
     *count = (struct tccl_peer_count){0};
     if (!buffer)
         return tccl_fail(err, "out of memory");

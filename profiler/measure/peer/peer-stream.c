@@ -17,7 +17,6 @@ void tccl_peer_tune(int fd)
                                      {IPPROTO_TCP, TCP_KEEPIDLE, QUIET_SECONDS},
                                      {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_SECONDS},
                                      {IPPROTO_TCP, TCP_KEEPCNT, PROBES}};
-
     for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) /* good to have, no more */
         setsockopt(fd, options[i][0], options[i][1], &options[i][2], sizeof(int));
 }
@@ -46,7 +45,6 @@ static size_t piece(const struct tccl_peer_stream *stream, uint64_t wanted)
 {
     size_t left = stream->size - stream->at;
     size_t most = left < TCCL_PEER_PIECE ? left : TCCL_PEER_PIECE;
-
     return wanted < most ? wanted : most;
 }
 
@@ -64,7 +62,6 @@ static int write_block(struct tccl_peer_stream *stream)
         {stream->region + stream->at, piece(stream, stream->block_left)},
     };
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-
     if (stream->head_left + stream->block_left == 0)
         return 0;
     ssize_t done = outcome(sendmsg(stream->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
@@ -82,7 +79,6 @@ static int read_answer(struct tccl_peer_stream *stream)
 {
     ssize_t done = outcome(recv(stream->fd, (char *)&stream->answer + stream->answer_have,
                                 sizeof(stream->answer) - stream->answer_have, MSG_DONTWAIT));
-
     if (done < 1)
         return (int)done;
     stream->answer_have += (size_t)done;
@@ -114,7 +110,6 @@ int tccl_peer_stream_send(struct tccl_peer_stream *stream, bool more)
 static int read_bytes(struct tccl_peer_stream *stream)
 {
     uint64_t wanted = stream->granted - stream->received;
-
     if (wanted == 0)
         return 0;
     ssize_t done =
@@ -154,7 +149,6 @@ bool tccl_peer_stream_quiet(const struct tccl_peer_stream *stream)
 bool tccl_peer_stream_alive(const struct tccl_peer_stream *stream)
 {
     unsigned char byte;
-
     return stream->fd >= 0 && tccl_peer_stream_quiet(stream) &&
            recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
@@ -162,6 +156,5 @@ bool tccl_peer_stream_alive(const struct tccl_peer_stream *stream)
 struct pollfd tccl_peer_stream_poll(const struct tccl_peer_stream *stream)
 {
     bool full = stream->head_left + stream->block_left > 0;
-
     return (struct pollfd){.fd = stream->fd, .events = (short)(POLLIN | (full ? POLLOUT : 0))};
 }

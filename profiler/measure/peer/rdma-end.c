@@ -10,7 +10,6 @@ enum { GID_TEXT = 33, MTU_LEAST = 1, MTU_MOST = 5, NUMBER_MOST = (1 << 24) - 1 }
 json_t *tccl_rdma_to_json(const struct tccl_rdma_end *end)
 {
     char gid[GID_TEXT];
-
     for (size_t i = 0; i < sizeof(end->gid); i++)
         snprintf(gid + 2 * i, 3, "%02x", end->gid[i]);
     return json_pack("{s:s, s:b, s:i, s:i, s:i, s:I, s:s, s:I, s:I, s:I}", "device", end->device,
@@ -24,7 +23,6 @@ int tccl_rdma_from_json(const json_t *json, struct tccl_rdma_end *end, struct tc
 {
     json_int_t mtu, reads, lid, number, key, address, bytes;
     const char *device, *gid;
-
     if (tccl_get_text(json, "device", TCCL_RDMA_NAME - 1, &device, err) != 0 ||
         tccl_get_text(json, "gid", GID_TEXT - 1, &gid, err) != 0 ||
         tccl_get_int(json, "mtu", MTU_LEAST, MTU_MOST, &mtu, err) != 0 ||

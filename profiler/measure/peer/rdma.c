@@ -34,7 +34,6 @@ struct tccl_rdma {
 bool tccl_rdma_is_here(const char *name)
 {
     char path[sizeof("/sys/class/infiniband/") + TCCL_RDMA_NAME];
-
     snprintf(path, sizeof(path), "/sys/class/infiniband/%s", name);
     return *name && access(path, F_OK) == 0;
 }
@@ -51,7 +50,6 @@ static int least(int a, int b, int c)
 static int find_port(struct tccl_rdma *rdma)
 {
     struct ibv_device_attr device;
-
     if (ibv_query_device(rdma->context, &device) != 0)
         return -1;
     rdma->here.reads = (uint8_t)least(READS, device.max_qp_rd_atom, device.max_qp_init_rd_atom);
@@ -88,7 +86,6 @@ static int choose_device(struct tccl_rdma *rdma, const char *name, bool any, str
     int count = 0;
     struct ibv_device **list = ibv_get_device_list(&count);
     bool found = false;
-
     for (int i = 0; list && !found && i < count; i++)
         if (strcmp(ibv_get_device_name(list[i]), name) == 0)
             found = open_device(rdma, ibv_open_device(list[i]));
@@ -107,7 +104,6 @@ static int choose_gid(struct tccl_rdma *rdma, struct tccl_error *err)
     static const unsigned char ipv4[12] = {[10] = 0xff, [11] = 0xff};
     struct ibv_gid_entry entry;
     int best = 0;
-
     for (uint32_t i = 0; i < MAX_GIDS; i++) {
         if (ibv_query_gid_ex(rdma->context, rdma->port, i, &entry, 0) != 0)
             continue;
@@ -134,7 +130,6 @@ static int make_pair(struct tccl_rdma *rdma, struct tccl_error *err)
                                             .max_recv_wr = 1,
                                             .max_send_sge = 1,
                                             .max_recv_sge = 1}};
-
     rdma->domain = ibv_alloc_pd(rdma->context);
     rdma->queue = ibv_create_cq(rdma->context, TCCL_RDMA_DEPTH, NULL, NULL, 0);
     if (!rdma->domain || !rdma->queue)
@@ -151,7 +146,6 @@ static int make_pair(struct tccl_rdma *rdma, struct tccl_error *err)
 static struct tccl_rdma *open_rdma(const char *name, bool any, struct tccl_error *err)
 {
     struct tccl_rdma *rdma = calloc(1, sizeof(*rdma));
-
     if (!rdma)
         return tccl_fail_null(err, "out of memory");
     if (choose_device(rdma, name, any, err) == 0 && choose_gid(rdma, err) == 0 &&
@@ -192,7 +186,6 @@ static int register_memory(struct tccl_rdma *rdma, void *address, size_t bytes, 
     int access =
         IBV_ACCESS_LOCAL_WRITE | (shared ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
     struct ibv_mr *memory = NULL;
-
     if (rdma->n_memories == MEMORIES)
         return tccl_fail(err, "RDMA device %s: too many memory regions", rdma->here.device);
     if (dmabuf >= 0)
@@ -275,7 +268,6 @@ struct tccl_rdma *tccl_rdma_lend(const struct tccl_rdma_end *guest, void *memory
                                  struct tccl_rdma_end *ours, struct tccl_error *err)
 {
     struct tccl_rdma *rdma = open_rdma(guest->device, true, err);
-
     if (!rdma)
         return NULL;
     if (register_memory(rdma, memory, bytes, -1, true, err) < 0 ||
@@ -298,7 +290,6 @@ int tccl_rdma_start(struct tccl_rdma *rdma, bool reads, int memory, uint64_t her
                                .opcode = reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
                                .send_flags = IBV_SEND_SIGNALED};
     struct ibv_send_wr *bad;
-
     work.wr.rdma.remote_addr = rdma->there.address + there;
     work.wr.rdma.rkey = rdma->there.key;
     int code = ibv_post_send(rdma->pair, &work, &bad);
@@ -309,7 +300,6 @@ int tccl_rdma_ended(struct tccl_rdma *rdma, struct tccl_error *err)
 {
     struct ibv_wc ended[TCCL_RDMA_DEPTH];
     int count = ibv_poll_cq(rdma->queue, TCCL_RDMA_DEPTH, ended);
-
     if (count < 0)
         return tccl_fail(err, "RDMA device %s: its queue can't be read", rdma->here.device);
     for (int i = 0; i < count; i++)

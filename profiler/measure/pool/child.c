@@ -20,7 +20,6 @@ static void close_one_by_one(int from)
 {
     DIR *folder = opendir("/proc/self/fd");
     struct dirent *entry;
-
     while (folder && (entry = readdir(folder))) {
         int fd = atoi(entry->d_name);
         if (fd >= from && fd != dirfd(folder))
@@ -35,7 +34,6 @@ static void close_one_by_one(int from)
 static int detach(int fd)
 {
     int null = open("/dev/null", O_RDWR);
-
     if (null >= 0) {
         dup2(null, STDIN_FILENO);
         dup2(null, STDOUT_FILENO);
@@ -51,7 +49,6 @@ static int detach(int fd)
 static void settle(pid_t parent, const char *name, const cpu_set_t *cpus)
 {
     sigset_t none;
-
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
@@ -73,7 +70,6 @@ int tccl_child_start(struct tccl_child *child, const char *name, const cpu_set_t
 {
     pid_t parent = getpid();
     int ends[2];
-
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return tccl_fail(err, "%s: no socket can be made for its process: %s", name,
                          strerror(errno));
@@ -97,7 +93,6 @@ static bool reap(struct tccl_child *child, char how[TCCL_CHILD_HOW])
 {
     int status = 0;
     pid_t pid = waitpid(child->pid, &status, WNOHANG);
-
     if (pid == 0 || (pid < 0 && errno == EINTR))
         return false;
     if (how && pid < 0)
@@ -114,7 +109,6 @@ static bool reap(struct tccl_child *child, char how[TCCL_CHILD_HOW])
 bool tccl_child_ended(struct tccl_child *child, double seconds, char how[TCCL_CHILD_HOW])
 {
     struct timespec nap = {0, 1000000};
-
     for (double waited = 0; child->pid > 0 && !reap(child, how); waited += 1e-3) {
         if (waited >= seconds)
             return false;

@@ -20,7 +20,6 @@ static const int64_t turn_ns = 100000;
 static uint32_t await_state(struct tccl_pool_run *run)
 {
     uint32_t state;
-
     while ((state = atomic_load(&run->state)) == TCCL_POOL_RUN_WAIT) {
         int64_t left = atomic_load(&run->deadline) - tccl_now_ns();
         if (left <= 0)
@@ -35,7 +34,6 @@ int64_t tccl_member_wait(struct tccl_member *member)
 {
     char ready = TCCL_MEMBER_READY;
     int64_t now;
-
     if (send(member->fd, &ready, 1, MSG_NOSIGNAL) != 1 ||
         await_state(member->run) != TCCL_POOL_RUN_GO)
         return -1;
@@ -54,7 +52,6 @@ bool tccl_member_moved(struct tccl_member *member, uint64_t total)
 {
     struct tccl_pool_run *run = member->run;
     int64_t now = tccl_now_ns();
-
     tccl_trace_add(&member->trace, now, total);
     if (!member->beside && !member->arrived && total >= run->share) {
         member->arrived = true;
@@ -83,7 +80,6 @@ static bool hear(int fd)
 {
     ssize_t got;
     char word;
-
     while ((got = recv(fd, &word, 1, 0)) < 0 && errno == EINTR)
         ;
     return got == 1;
@@ -100,7 +96,6 @@ static int run_member(const struct tccl_worker_job *job, void *state, bool *open
     const struct tccl_mover *mover = job->mover;
     struct tccl_member *member = job->member;
     struct tccl_error *err = &member->error;
-
     if (!state)
         return tccl_fail(err, "out of memory");
     if (!*opened && mover->open && mover->open(state, err) < 0)
@@ -114,7 +109,6 @@ void tccl_worker_body(int fd, void *context)
     const struct tccl_worker_job *job = context;
     struct tccl_seat *state = calloc(1, job->mover->size);
     bool opened = false;
-
     if (state)
         *state = job->seat;
     while (hear(fd)) {
@@ -132,7 +126,6 @@ void tccl_keeper_body(int fd, void *context)
     const struct tccl_worker_job *job = context;
     struct tccl_workspace *workspace = job->seat.workspace;
     int gpu = job->seat.device.index;
-
     job->member->result = job->mover->keep(workspace, gpu, &job->member->error);
     if (job->member->result == 0)
         atomic_fetch_add(&tccl_workspace_loan(workspace, gpu)->turn, 1);

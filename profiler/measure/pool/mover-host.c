@@ -52,7 +52,6 @@ static int host_prepare(void *context, tccl_transfer transfer, struct tccl_error
     struct state *state = context;
     struct tccl_device target = tccl_transfer_target(transfer);
     size_t region = state->seat.workspace->settings.region;
-
     memset(buffer, 0x5a, BUFFER);
     state->reads = tccl_transfer_reads(transfer);
     state->region = tccl_workspace_region(state->seat.workspace, target, state->seat.place, err);
@@ -67,12 +66,10 @@ static int host_move(void *context, struct tccl_member *member, struct tccl_erro
 {
     struct state *state = context;
     uint64_t total = 0;
-
     if (tccl_member_wait(member) < 0)
         return 0;
     do {
         unsigned char *piece = state->region + state->offset;
-
         for (size_t at = 0; at < PIECE; at += BUFFER) {
             if (state->reads)
                 read_in(buffer, piece + at, BUFFER);

@@ -42,7 +42,6 @@ static int warm_up(struct tccl_workers *workers, double window, const struct tcc
                    double *share, struct tccl_error *err)
 {
     struct tccl_run_result run;
-
     *share = first_share;
     for (int i = 0; i < WARM_UPS; i++) {
         int rc = tccl_workers_run(workers, set, (uint64_t)*share, &run, err);
@@ -64,7 +63,6 @@ static int run_round(struct tccl_workers *workers, int repeats, const struct tcc
                      double share, struct round *round, struct tccl_error *err)
 {
     int again = repeats;
-
     round->count = 0;
     round->overlap = 1;
     while (round->count < repeats) {
@@ -103,7 +101,6 @@ int tccl_repeat(struct tccl_workers *workers, const struct tccl_repeat_options *
                                                     : options->repeats;
     struct round best = {0}, round;
     double share;
-
     int rc = warm_up(workers, options->window, set, &share, err);
     for (int i = 0; rc == 0 && (i == 0 || i < options->rounds); i++, share *= longer) {
         rc = run_round(workers, repeats, set, share, &round, err);

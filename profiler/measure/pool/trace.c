@@ -55,7 +55,6 @@ int tccl_trace_run(const struct tccl_trace *const *traces, int n, int rated,
 {
     int64_t first_start = INT64_MAX, last_start = INT64_MIN;
     int64_t first_end = INT64_MAX, last_end = INT64_MIN;
-
     for (int i = 0; i < n; i++) {
         int64_t start = traces[i]->samples[0].time, end = traces[i]->last.time;
         first_start = start < first_start ? start : first_start;

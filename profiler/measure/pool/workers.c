@@ -72,7 +72,6 @@ static bool is_keeper(const struct tccl_workers *workers, const struct worker *w
 static const cpu_set_t *cpus_of(const struct tccl_workers *workers, struct tccl_device device)
 {
     const struct tccl_site *site = &workers->workspace->site;
-
     return device.kind == TCCL_NIC ? &site->nic_cpus[device.index] : &site->gpu_cpus[device.index];
 }
 
@@ -85,7 +84,6 @@ static int start_worker(struct tccl_workers *workers, struct worker *worker, str
                                   .mover = nic ? options->nic : options->gpu,
                                   .member = worker->member};
     char name[16];
-
     if (job.mover->choose)
         job.mover = job.mover->choose(workers->workspace, device.index);
     if (keeper)
@@ -138,7 +136,6 @@ static struct worker *find_worker(struct tccl_workers *workers, struct tccl_devi
 static struct worker *find_place(struct tccl_workers *workers, const struct squad *squad)
 {
     struct worker *idle = NULL;
-
     for (int i = 0; i < PLACES; i++) {
         struct worker *worker = &workers->workers[i];
         bool needed = false;
@@ -161,7 +158,6 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
                   int slot, struct tccl_error *err)
 {
     struct worker *worker = find_worker(workers, device, slot);
-
     if (!worker) {
         worker = find_place(workers, squad);
         if (!worker)
@@ -183,7 +179,6 @@ static int enlist_set(struct tccl_workers *workers, const struct tccl_set *set, 
 {
     const struct tccl_side *others = &workers->others;
     int slots[3][TCCL_MAX_GPUS] = {0}, count = set->count + others->count;
-
     if (count > PLACES) {
         tccl_fail(err, "more than %d transfers at once", PLACES);
         return 1;
@@ -207,7 +202,6 @@ static int fail_member(const struct tccl_workers *workers, const struct worker *
                        struct tccl_error *err, const char *text)
 {
     char transfer[12];
-
     if (is_keeper(workers, worker))
         return tccl_fail(err, "g%d: %s", worker->device.index, text);
     tccl_transfer_format(worker->member->transfer, transfer);
@@ -217,7 +211,6 @@ static int fail_member(const struct tccl_workers *workers, const struct worker *
 static int mourn(struct tccl_workers *workers, struct worker *worker, struct tccl_error *err)
 {
     char how[TCCL_CHILD_HOW] = "ended", text[TCCL_CHILD_HOW + 16];
-
     if (!bury(workers, worker, death_limit, how))
         kill_worker(workers, worker);
     worker->state = DONE;
@@ -233,7 +226,6 @@ static int hear(struct tccl_workers *workers, struct worker *worker, struct tccl
 {
     char word;
     ssize_t got = recv(worker->child.fd, &word, 1, MSG_DONTWAIT);
-
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (got != 1)
@@ -252,7 +244,6 @@ static int poll_squad(const struct squad *squad, struct pollfd *polls, int64_t u
 {
     int64_t left = until - tccl_now_ns();
     struct timespec patience = {0, 0};
-
     if (left > 0)
         patience = (struct timespec){left / 1000000000, left % 1000000000};
     for (int i = 0; i < squad->count; i++) {
@@ -269,7 +260,6 @@ static int await_squad(struct tccl_workers *workers, const struct squad *squad, 
 {
     struct pollfd polls[ALL];
     int rc = 0;
-
     for (;;) {
         bool all = true;
         for (int i = 0; i < squad->members; i++)
@@ -293,7 +283,6 @@ static bool is_oversubscribed(const struct tccl_workers *workers, const struct s
     const cpu_set_t *cpus = cpus_of(workers, squad->workers[member]->device);
     cpu_set_t allowed, usable;
     int same = 0;
-
     CPU_ZERO(&allowed);
     sched_getaffinity(0, sizeof(allowed), &allowed);
     CPU_AND(&usable, cpus, &allowed);
@@ -307,7 +296,6 @@ static bool is_oversubscribed(const struct tccl_workers *workers, const struct s
 static int call(struct tccl_workers *workers, const struct squad *squad, struct tccl_error *err)
 {
     const char word = TCCL_MEMBER_RUN;
-
     for (int i = 0; i < squad->members; i++) {
         struct tccl_member *member = squad->workers[i]->member;
         member->run = workers->run;
@@ -333,7 +321,6 @@ static int fail_late(struct tccl_workers *workers, const struct squad *squad, en
                      struct tccl_error *err)
 {
     char text[96];
-
     for (int i = 0; i < squad->members; i++) {
         struct worker *worker = squad->workers[i];
         if (worker->state >= wanted)
@@ -358,7 +345,6 @@ static void set_state(struct tccl_pool_run *run, enum tccl_pool_run_state state)
 static void call_off(struct tccl_workers *workers, struct squad *squad)
 {
     int64_t until = tccl_now_ns() + nanoseconds(stop_limit);
-
     set_state(workers->run, TCCL_POOL_RUN_OFF);
     squad->count = squad->members;
     for (int i = 0; i < squad->members; i++)
@@ -375,7 +361,6 @@ static int check_shares(const struct tccl_workers *workers, const struct squad *
                         struct tccl_error *err)
 {
     char text[128];
-
     for (int i = 0; i < squad->rated; i++) {
         const struct tccl_member *member = squad->workers[i]->member;
         if (member->arrived)
@@ -395,7 +380,6 @@ static int run_together(struct tccl_workers *workers, const struct squad *squad,
     const struct tccl_workers_options *options = &workers->options;
     struct tccl_pool_run *run = workers->run;
     int64_t until = atomic_load(&run->deadline);
-
     if (call(workers, squad, err) != 0)
         return -1;
     int rc = await_squad(workers, squad, READY, until, err);
@@ -417,7 +401,6 @@ static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
     int count = workers->workspace->site.machine.n_gpus;
     int64_t until = tccl_now_ns() + nanoseconds(workers->options.prepare_limit);
     struct squad squad = {0};
-
     for (int i = 0; i < count; i++) {
         struct worker *keeper = &workers->workers[PLACES + i];
         if (keeper->child.pid > 0 && !keeper->dying)
@@ -444,7 +427,6 @@ int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, u
     const struct tccl_trace *traces[PLACES];
     struct squad squad = {0};
     int rc = 0;
-
     *run = (struct tccl_run_result){0};
     if (set->count == 0)
         return -tccl_fail(err, "the load has no transfer");
@@ -484,7 +466,6 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
     struct tccl_workers *workers = calloc(1, sizeof(*workers));
     struct tccl_pool_run *run =
         mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
     if (!workers || run == MAP_FAILED) {
         free(workers);
         if (run != MAP_FAILED)
@@ -546,7 +527,6 @@ void tccl_workers_free(struct tccl_workers *workers)
 int tccl_workers_count(const struct tccl_workers *workers)
 {
     int count = 0;
-
     for (int i = 0; i < ALL; i++)
         count += workers->workers[i].child.pid > 0;
     return count;

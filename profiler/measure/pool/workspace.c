@@ -24,7 +24,6 @@ static void *map_memory(size_t bytes, struct tccl_error *err)
 {
     cleanup_close int fd = memfd_create("tccl-workspace", MFD_CLOEXEC);
     void *memory = MAP_FAILED;
-
     if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
@@ -37,7 +36,6 @@ static int map_workspace(struct tccl_workspace *workspace, struct tccl_error *er
 {
     const struct tccl_machine *machine = &workspace->site.machine;
     size_t regions = (size_t)(machine->n_memories + machine->n_gpus) * TCCL_WORKSPACE_PLACES;
-
     if (workspace->settings.region == 0 || workspace->settings.region > SIZE_MAX / 4 / regions)
         return tccl_fail(err, "regions of %zu bytes can't be had", workspace->settings.region);
     workspace->board = mmap(NULL, sizeof(*workspace->board), PROT_READ | PROT_WRITE,
@@ -57,7 +55,6 @@ struct tccl_workspace *tccl_workspace_new(const struct tccl_site *site,
 {
     struct tccl_workspace *workspace = calloc(1, sizeof(*workspace));
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
     if (!workspace)
         return tccl_fail_null(err, "out of memory");
     workspace->site = *site;
@@ -93,7 +90,6 @@ static long long node_room(int node, long long *total)
     char path[64], line[128];
     long long room = -1, kb;
     int of;
-
     snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", node);
     cleanup_file FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof(line), file)) {
@@ -112,7 +108,6 @@ static long long node_room(int node, long long *total)
 static int check_room(int node, size_t bytes, struct tccl_error *err)
 {
     long long total = -1, room = node_room(node, &total);
-
     if (total == 0)
         return tccl_fail(err, "NUMA node %d has no memory", node);
     if (room >= 0 && (unsigned long long)room < bytes)
@@ -146,7 +141,6 @@ static int bind_region(const struct tccl_workspace *workspace, void *region, int
     if (numa_available() < 0 && is_excused(workspace, ENOSYS))
         return 0;
     struct bitmask *nodes = numa_allocate_nodemask();
-
     if (!nodes || node < 0 || (unsigned long)node >= nodes->size) {
         if (nodes)
             numa_free_nodemask(nodes);
@@ -168,7 +162,6 @@ static int check_placement(const struct tccl_workspace *workspace, unsigned char
     int count = pages < SAMPLED_PAGES ? (int)pages : SAMPLED_PAGES;
     void *sampled[SAMPLED_PAGES];
     int status[SAMPLED_PAGES] = {0};
-
     for (int i = 0; i < count; i++)
         sampled[i] = region + pages * (size_t)i / (size_t)count * page;
     if (move_pages(0, (unsigned long)count, sampled, NULL, status, 0) < 0)
@@ -187,7 +180,6 @@ static int touch(const struct tccl_workspace *workspace, unsigned char *region, 
                  struct tccl_error *err)
 {
     size_t bytes = workspace->settings.region;
-
     if (check_room(node, bytes, err) != 0 ||
         (workspace->settings.bind && bind_region(workspace, region, node, err) < 0))
         return -1;
@@ -200,7 +192,6 @@ void *tccl_workspace_region(struct tccl_workspace *workspace, struct tccl_device
 {
     const struct tccl_machine *machine = &workspace->site.machine;
     bool gpu = where.kind == TCCL_GPU;
-
     if (where.index >= (gpu ? machine->n_gpus : machine->n_memories))
         return tccl_fail_null(err, "no %s %d", gpu ? "GPU" : "memory", where.index);
     int index = gpu ? machine->n_memories + where.index : where.index;
