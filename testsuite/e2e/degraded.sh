@@ -1,6 +1,7 @@
 #!/bin/bash
 # A node's slot trains badly, or a GPU falls off the bus, after the profile was measured: the next step is planned with what is left, all
-# of its nodes alike, and its line, its record and tccld's log say so; when the link is back, so is the ring. What can't be read is no fault.
+# of its nodes alike, and its line, its record and tccld's log say so; when the link is back, so is the ring. One that
+# comes and goes fills no log. What can't be read is no fault.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -82,6 +83,23 @@ step
 has_ring 2
 all_have TCCL_GBPS "$healthy"
 recorded "$(job_of)" 0 degraded ""
+
+echo "--- it comes and goes"
+lines=$(grep -c "rings are planned anew" "$log")
+(while sleep 3; do lanes 1 4; sleep 2; lanes 1 16; done) &
+flapping=$!
+for ((i = 0; i < 8; i++)); do
+    sleep 5
+    step
+    case $(values TCCL_STATE) in planned | left) ;; *) fail "no plan: $(values TCCL_REASON)" ;; esac
+done
+kill "$flapping"
+wait "$flapping" || true
+lanes 1 16
+equal "lines about it, which was said before" "$(grep -c "rings are planned anew" "$log")" "$lines"
+eventually "the old plan" degraded ""
+step
+all_have TCCL_GBPS "$healthy"
 
 echo "--- GPU 3 is gone"
 mv "$sys/bus/pci/devices/$(busid 3)" "$work/gone"

@@ -1,6 +1,34 @@
-/* Which NICs have no link, by a /sys of the test's. */
+/* Which NICs have no link, by a /sys of the test's; what counts of a link that comes and goes. */
+#include "base/clock.h"
 #include "check.h"
-#include "tccld/join/nic-links.h"
+#include "doctor/since.h"
+#include "tccld/join/node-profile.h"
+#include "tccld/main/log.h"
+#include "tccld/main/metrics.h"
+
+static int changes, lines; /* of what plans go by; in the log */
+static bool narrow;        /* do plans go by a link that carries less? */
+static int64_t clock_ms;
+
+static void hear_own(struct own *own, const struct tccl_since *since)
+{
+    (void)own;
+    changes++;
+    narrow = since->narrowed.n > 0;
+}
+
+static void hear_line(const char *fmt, ...)
+{
+    (void)fmt;
+    lines++;
+}
+
+#define own_since hear_own
+#define log_line hear_line
+#define metrics_worse(metrics, links, devices) (void)(metrics)
+#define tccl_now_ms() clock_ms
+#include "tccld/join/nic-links.c"
+#undef tccl_now_ms
 
 __attribute__((format(printf, 1, 2))) static void run(const char *format, ...)
 {
@@ -105,4 +133,48 @@ TEST(many)
     }
     nic_links_look(check_folder(), &down);
     CHECK(down.n > NIC_LINKS_MAX - 8 && down.n <= NIC_LINKS_MAX);
+}
+
+/* One look at a link that carries that many GB/s of 24. */
+static void look(struct nic_links *links, double gbps)
+{
+    links->since = (struct tccl_since){.machine = "m", .narrowed.n = gbps < 24};
+    links->since.narrowed.links[0] =
+        (struct tccl_narrow){.gpus = 2, .gbps = {gbps, gbps}, .text = "link of GPU 1 is x4"};
+    hear_since(links);
+    clock_ms += (int64_t)PERIOD_MS * links->until_since;
+}
+
+/* Down and up at random: plans go by it once it was seen twice, and no longer once it is back; the
+ * log says it once in an hour, and again at once where it is worse than it was said. */
+TEST(comes_and_goes)
+{
+    struct daemon daemon = {.own = NULL};
+    struct nic_links links = {.daemon = &daemon};
+    int all = 0;
+    look(&links, 24);
+    for (int round = 0; round < 20; round++) {
+        bool before = false, counts = false;
+        int turns = 0;
+        changes = lines = 0;
+        links.said_ms = -SAID_MS; /* an hour ago */
+        int64_t end = clock_ms + SAID_MS;
+        for (int quiet = 1 + rand() % 4; clock_ms < end - SAID_MS / 10;) {
+            bool down = rand() % (quiet + 1) == 0;
+            look(&links, down ? 6 : 24);
+            turns += counts != (down && (before || counts));
+            counts = down && (before || counts);
+            before = down;
+            CHECK_INT(narrow, counts);
+        }
+        CHECK_INT(changes, turns);
+        CHECK_INT(lines, turns > 0);
+        all += turns;
+        look(&links, 3);
+        look(&links, 3);
+        CHECK_INT(lines, (turns > 0) + 1);
+        look(&links, 24);
+        CHECK(!narrow);
+    }
+    CHECK(all > 60);
 }

@@ -13,6 +13,7 @@
 #include <event2/event.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "discover/sysfs.h"
 #include "doctor/since.h"
 #include "tccld/join/node-profile.h"
@@ -21,7 +22,7 @@
 #include "tccld/main/threads.h"
 
 enum { PERIOD_MS = 10000, STOP_MS = 100, MAX_PORTS = 8, MAX_ENTRIES = 4096 };
-enum { SINCE_EVERY = 3 /* looks */ };
+enum { SINCE_EVERY = 3 /* looks */, SAID_MS = 3600000 };
 
 struct nic_links {
     struct daemon *daemon;
@@ -34,7 +35,8 @@ struct nic_links {
     struct tccl_since known, doubted; /* what counts, and what was seen once */
     int looks;                        /* so far, of what has become worse */
     int until_since;                  /* looks until that is looked at again */
-    struct log_limit worse;
+    struct tccl_since said;           /* what is worse, as the log had it last */
+    int64_t said_ms;
     bool looking, ending;
 };
 
@@ -129,6 +131,19 @@ static void run_look(void *task)
 
 /* ---- on the event loop ---- */
 
+/* Of a link that comes and goes, the log says the same once in an hour. */
+static void say_since(struct nic_links *links)
+{
+    const struct tccl_since *now = &links->known;
+    if (!now->narrowed.n ||
+        (tccl_since_no_worse(now, &links->said) && tccl_now_ms() < links->said_ms + SAID_MS))
+        return;
+    for (int i = 0; i < now->narrowed.n; i++)
+        log_line("rings are planned anew: %s", now->narrowed.links[i].text);
+    links->said = *now;
+    links->said_ms = tccl_now_ms();
+}
+
 /* What is better counts at once. What is worse counts when it is seen a second time, since a link
  * may be training just now, and one that comes and goes is best left alone; at the start at once.
  */
@@ -145,8 +160,7 @@ static void hear_since(struct nic_links *links)
     own_since(links->daemon->own, seen);
     metrics_worse(links->daemon->metrics, seen->narrowed.n,
                   __builtin_popcount(seen->gone) + __builtin_popcount(seen->gone_nics));
-    for (int i = 0; i < seen->narrowed.n; i++)
-        log_limited(&links->worse, "rings are planned anew: %s", seen->narrowed.links[i].text);
+    say_since(links);
 }
 
 static void on_looked(void *task)
