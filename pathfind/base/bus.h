@@ -1,6 +1,5 @@
 /* bus.h: PCI bus ids as numbers. Of libc only: the runtime shim has this too. */
-#ifndef TCCL_BUS_H
-#define TCCL_BUS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ enum { TCCL_BUS_TEXT = 20 };
 int tccl_bus_parse(const char *text, tccl_bus *bus);
 /* Writes "0000:41:00.0". */
 void tccl_bus_format(tccl_bus bus, char text[static TCCL_BUS_TEXT]);
-
-#endif

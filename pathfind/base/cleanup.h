@@ -1,6 +1,5 @@
 /* cleanup.h: the one clean-up idiom of the tree: variables that release themselves at scope end. */
-#ifndef TCCL_CLEANUP_H
-#define TCCL_CLEANUP_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -50,5 +49,3 @@ static inline void tccl_cleanup_json(json_t **json)
         (variable) = NULL;                                                                         \
         stolen_;                                                                                   \
     })
-
-#endif

@@ -1,7 +1,6 @@
 /* clock.h: time for durations and deadlines, by a clock that never jumps; and the time of day, only
  * for what is shown or told to others. None of these can fail. */
-#ifndef TCCL_CLOCK_H
-#define TCCL_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ static inline double tccl_seconds(void)
 
 /* Time of day: microseconds since 1970, UTC. */
 int64_t tccl_wall_us(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* command.h: runs another program, with bounds on its output and its time. */
-#ifndef TCCL_COMMAND_H
-#define TCCL_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ int tccl_command_run(const char *const argv[], const char *const *without, int64
 
 /* Is there such a program? */
 bool tccl_command_exists(const char *name);
-
-#endif

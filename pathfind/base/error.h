@@ -1,6 +1,5 @@
 /* error.h: the error text that library functions fill in. */
-#ifndef TCCL_ERROR_H
-#define TCCL_ERROR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ int tccl_fail_because(struct tccl_error *err, enum tccl_reason reason);
 /* Puts "what: " before the text in err, for callers that know the file or place. Returns -1. */
 int tccl_fail_in(struct tccl_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-
-#endif

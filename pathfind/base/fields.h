@@ -1,6 +1,5 @@
 /* fields.h: members of JSON objects, checked and bounded. Errors name the member. */
-#ifndef TCCL_FIELDS_H
-#define TCCL_FIELDS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -46,5 +45,3 @@ int tccl_digits(double value);
 const char *tccl_text_of(const json_t *object, const char *name);
 json_int_t tccl_number_of(const json_t *object, const char *name);
 double tccl_real_of(const json_t *object, const char *name); /* of a whole number, too */
-
-#endif

@@ -1,6 +1,5 @@
 /* fileio.h: files read within a bound and written whole. */
-#ifndef TCCL_FILEIO_H
-#define TCCL_FILEIO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -50,5 +49,3 @@ int tccl_write_json(const char *path, mode_t mode, const json_t *json, struct tc
  * Returns 0, or -1 if out of memory. */
 enum { TCCL_JSON_HASH = 17 };
 int tccl_json_hash(const json_t *json, char hash[static TCCL_JSON_HASH]);
-
-#endif

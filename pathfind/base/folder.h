@@ -1,6 +1,5 @@
 /* folder.h: the folder of a file, in which root acts as its owner. */
-#ifndef TCCL_FOLDER_H
-#define TCCL_FOLDER_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -78,5 +77,3 @@ int tccl_folder_check_own(const char *path, uid_t also, struct tccl_error *err);
 
 /* The same for whoever asks, about what only root (and also) should be able to change. */
 int tccl_folder_check_roots(const char *path, uid_t also, struct tccl_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* hash.h: checksums and identities (xxHash). */
-#ifndef TCCL_HASH_H
-#define TCCL_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ uint64_t tccl_hash64(const void *data, size_t size);
 
 /* XXH3, 128 bits, as 32 hexadecimal digits and a NUL: identities such as the machine id. */
 void tccl_hash128_hex(const void *data, size_t size, char hex[static TCCL_HASH_HEX]);
-
-#endif

@@ -7,8 +7,7 @@
  *   end                  always the last line: a text that was cut is seen
  *
  * Keys are lower-case letters, digits and '_'. Values have no control characters. */
-#ifndef TCCL_LINES_H
-#define TCCL_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ void tccl_line_put_number(struct tccl_line_writer *writer, const char *key, doub
 void tccl_line_put_bool(struct tccl_line_writer *writer, const char *key, bool truth);
 /* Returns 0, or -1: the buffer was too small. */
 int tccl_lines_end(struct tccl_line_writer *writer);
-
-#endif

@@ -1,6 +1,5 @@
 /* numberset.h: small sets of numbers as a bit mask and as text such as "0-3,6". */
-#ifndef TCCL_NUMBERSET_H
-#define TCCL_NUMBERSET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ int tccl_numberset_parse(const char *text, int limit, uint32_t *mask, struct tcc
 
 /* Writes the mask as "0-3,6"; "" for 0. Returns the length, or -1 where size is too small. */
 int tccl_numberset_format(uint32_t mask, char *text, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /* options.h: the options of a program in one table: its command line is read by it, its --help and
  * what bash completes (contrib/completions) are printed from it. For programs: it writes to stdout.
  */
-#ifndef TCCL_OPTIONS_H
-#define TCCL_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ int tccl_usage_fail(const struct tccl_program *program, int command, struct tccl
 /* What was printed must have arrived: a full disk is a failure, said on stderr. Returns the exit
  * status: `status`, or 1. */
 int tccl_end_output(int status);
-
-#endif

@@ -1,8 +1,7 @@
 /* plan-lines.h: the whole numbers of 32 bits in a plan file: lines that tccld writes, and the
  * runtime shim reads into members of the same names. To add one, add its line. Other lines:
  * profiler/client/shim.md. */
-#ifndef TCCL_PLAN_LINES_H
-#define TCCL_PLAN_LINES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@
 #define TCCL_STEP_INTERACTIVE UINT32_C(0xfffffffa)
 #define TCCL_STEP_BATCH UINT32_C(0xfffffffb)
 #define TCCL_STEP_EXTERN UINT32_C(0xfffffffc)
-
-#endif

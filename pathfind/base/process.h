@@ -1,6 +1,5 @@
 /* process.h: what /proc says of a process. */
-#ifndef TCCL_PROCESS_H
-#define TCCL_PROCESS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,5 +16,3 @@ int tccl_process_look(pid_t pid, struct tccl_process *process);
 /* Reads its file of this name, such as "comm", as far as size, with a NUL behind. Returns the
  * length, or -1 with errno. */
 ssize_t tccl_process_text(pid_t pid, const char *name, char *text, size_t size);
-
-#endif

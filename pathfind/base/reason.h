@@ -1,7 +1,6 @@
 /* reason.h: why a step has no ring: the classes of reasons, which records carry, summaries count
  * and filters name. The text beside a class is for people, and may change. */
-#ifndef TCCL_REASON_H
-#define TCCL_REASON_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -57,5 +56,3 @@ enum tccl_reason tccl_reason_named(const char *word);
 /* Is something wrong on a node? Not where the step or the site's policy wants no ring, or can have
  * none. */
 bool tccl_reason_of_node(enum tccl_reason reason);
-
-#endif

@@ -1,6 +1,5 @@
 /* state.h: the names of what was decided for a step (State), and of what NCCL did (Built). */
-#ifndef TCCL_STATE_H
-#define TCCL_STATE_H
+#pragma once
 
 /* S(name, word, its word in records of before). left: left to NCCL, as there is nothing to gain;
  * failed: NCCL's own choice in place of a ring, with the reason. */
@@ -50,5 +49,3 @@ int tccl_built_rank(const char *word); /* of such a word, or of what people read
 /* What people read for a word of State or Built, of now or of before: for "applied" "planned", for
  * "partial" "partly", for "differs" "no". NULL: it is none. */
 const char *tccl_outcome_word(const char *word);
-
-#endif

@@ -1,6 +1,5 @@
 /* utf8.h: characters of texts from outside. */
-#ifndef TCCL_UTF8_H
-#define TCCL_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ bool tccl_utf8_unsafe(uint32_t code);
 
 /* Puts '?' in the place of each byte of such a character, and of what is no UTF-8. */
 void tccl_utf8_clean(char *text);
-
-#endif

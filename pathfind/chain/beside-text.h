@@ -7,8 +7,7 @@
  * ...". Of each the bandwidth while all run and alone, whether a ring of ours or what NCCL builds
  * by itself, and its chains (chain-text.h) by GPU numbers. Nobody's name or job stands there: the
  * record's reader need not be allowed to see theirs. */
-#ifndef TCCL_BESIDE_TEXT_H
-#define TCCL_BESIDE_TEXT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -31,5 +30,3 @@ char *tccl_beside_format(const struct tccl_neighbour *list, int n);
  * TCCL_MAX_BESIDE, or a bandwidth that is not from 0 to 1e9. */
 int tccl_beside_parse(const char *text, struct tccl_neighbour list[static TCCL_MAX_BESIDE],
                       struct tccl_error *err);
-
-#endif

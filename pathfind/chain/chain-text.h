@@ -16,8 +16,7 @@
  * node's NIC I and received by its NIC J, directly, or through memory (-mKnInJ>, -nInJmK>). A GPU
  * is named by its number on its machine, as users see it, or by its bus id, where there is no
  * machine at hand; a chain has one or the other. Blanks are optional on input. */
-#ifndef TCCL_CHAIN_TEXT_H
-#define TCCL_CHAIN_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -111,5 +110,3 @@ struct tccl_ring_reader {
  * with the chain, and the reader's name, node and chain; 0 at the end; -1 with err. */
 int tccl_ring_next(struct tccl_ring_reader *reader, struct tccl_named_chain *chain,
                    struct tccl_error *err);
-
-#endif

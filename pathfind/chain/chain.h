@@ -1,6 +1,5 @@
 /* chain.h: a path over GPUs of one node: open with an entry and an exit port, or a closed ring. */
-#ifndef TCCL_CHAIN_H
-#define TCCL_CHAIN_H
+#pragma once
 
 #include "chain/chain-text.h"
 #include "machine/machine.h"
@@ -113,5 +112,3 @@ int tccl_expressible(const struct tccl_machine *machine, const struct tccl_chain
  * "entry":{"nic":"mlx5_0","via":"memory","memory":0},"exit":…,"chain":"…","set":"…"}; entry and
  * exit are null when closed. A new reference; NULL only without memory. */
 json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_machine *machine);
-
-#endif

@@ -1,6 +1,5 @@
 /* memory-load.h: how much chains that run at once ask of one memory. Of libc only. */
-#ifndef TCCL_MEMORY_LOAD_H
-#define TCCL_MEMORY_LOAD_H
+#pragma once
 
 #include "chain/chain-text.h"
 
@@ -21,5 +20,3 @@ enum { TCCL_LOAD_TEXT = 128 };
 /* "NCCL sends four devices through memory 1". who: the subject. */
 void tccl_memory_load_say(const struct tccl_memory_load *load, const char *who,
                           char text[static TCCL_LOAD_TEXT]);
-
-#endif

@@ -1,8 +1,7 @@
 /* nccl-version.h: NCCL's releases, and what each of them does otherwise than others: the one table
  * of such facts. A version without a row is not known: it is given nothing. Versions are as
  * ncclGetVersion counts (22907); 0: which one is unknown. libc only. */
-#ifndef TCCL_NCCL_VERSION_H
-#define TCCL_NCCL_VERSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ void tccl_nccl_format(int64_t version, char text[static TCCL_NCCL_TEXT]);
 void tccl_nccl_not_known(int64_t version, char text[static TCCL_NCCL_TEXT]);
 /* By which such a text is told from others. */
 #define TCCL_NCCL_NOT_KNOWN ": not known ("
-
-#endif

@@ -1,7 +1,6 @@
 /* ring-set.h: a ring set on one node: several rings that run at once over the same GPUs, each with
  * an equal part of the data, its own order, edges and NICs. One ring is a set of one. */
-#ifndef TCCL_RING_SET_H
-#define TCCL_RING_SET_H
+#pragma once
 
 #include "chain/chain.h"
 #include "machine/sides.h"
@@ -43,5 +42,3 @@ void tccl_ring_set_format(const struct tccl_ring_set *set, const struct tccl_mac
                           char text[static TCCL_RINGS_TEXT]);
 int tccl_ring_set_parse(const char *text, const struct tccl_machine *machine,
                         struct tccl_ring_set *set, struct tccl_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * and tree to pick one of them for an all-reduce, and knows nothing of what was measured. So the
  * runtime shim gives it a tree that is no faster, beside the ring, than it was measured. libc
  * only. All rates are GB/s, those of NCCL of all channels together. */
-#ifndef TCCL_CHAIN_TREE_RATE_H
-#define TCCL_CHAIN_TREE_RATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ int tccl_tree_lanes(int i, int n, double ring, double tree);
 /* Under such a file NCCL finds one channel, of which it makes two where it is fast. Are so many,
  * with gbps of all together, that one? */
 bool tccl_tree_is_one_channel(int channels, double gbps);
-
-#endif

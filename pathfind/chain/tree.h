@@ -5,8 +5,7 @@
  * NIC of the tree are free: its P2P is between neighbours of the ring that have it, and within the
  * ring's P2P islands below a common PCI switch; where it goes through host memory, the receiver's
  * buffer is in the memory in which it receives in the ring. */
-#ifndef TCCL_CHAIN_TREE_H
-#define TCCL_CHAIN_TREE_H
+#pragma once
 
 #include "chain/chain.h"
 
@@ -41,5 +40,3 @@ void tccl_tree_along(const struct tccl_chain *chain, struct tccl_tree *tree);
 /* Is it over the chain's GPUs, with a NIC of the machine and with bandwidths? One of which nothing
  * is known always is. */
 bool tccl_tree_fits(const struct tccl_tree *tree, const struct tccl_chain *chain, int n_nics);
-
-#endif

@@ -1,7 +1,6 @@
 /* path-answer.h: the commands of tccl-path, and the output of solve, eval and explain, as JSON and
  * as text. */
-#ifndef TCCL_PATH_ANSWER_H
-#define TCCL_PATH_ANSWER_H
+#pragma once
 
 #include "command/path-route.h"
 #include "ring/decision.h"
@@ -78,5 +77,3 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
 /* Rates the ring of --ring, or without it the baseline. As above. */
 int evaluate(const struct options *options, struct nodes *nodes, struct answer *answer,
              struct tccl_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* path-nodes.h: the command line, and the nodes given on it, in order. */
-#ifndef TCCL_PATH_NODES_H
-#define TCCL_PATH_NODES_H
+#pragma once
 
 #include "command/path-source.h"
 #include "ring/node-class.h"
@@ -64,5 +63,3 @@ int node_class_refresh(struct node_class *class, struct tccl_error *err);
 
 /* The group of node i (from 0). */
 const struct group *nodes_group(const struct nodes *nodes, int i);
-
-#endif

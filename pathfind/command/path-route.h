@@ -1,7 +1,6 @@
 /* path-route.h: one or several rings that run at once: the ring sets of all nodes in order, with
  * the hops between them. */
-#ifndef TCCL_PATH_ROUTE_H
-#define TCCL_PATH_ROUTE_H
+#pragma once
 
 #include "command/path-nodes.h"
 #include "search/limit.h"
@@ -90,5 +89,3 @@ bool rings_wanted(const struct options *options, const struct node_class *class)
  * searched. Returns 0, or -1 with err. */
 int rings_find(const struct options *options, const struct nodes *nodes, const struct route *route,
                bool closed, double *bounds, long *rated, struct tccl_error *err);
-
-#endif

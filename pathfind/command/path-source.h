@@ -1,6 +1,5 @@
 /* path-source.h: a source of bandwidths: a machine model, or a profile directory. */
-#ifndef TCCL_PATH_SOURCE_H
-#define TCCL_PATH_SOURCE_H
+#pragma once
 
 #include <limits.h>
 
@@ -56,5 +55,3 @@ int source_table(const struct source *source, uint32_t gpus, struct tccl_table *
  * was. Returns 0, or -1 with err. */
 int source_together(const struct source *source, struct tccl_together **together,
                     struct tccl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* chart.h: columns or a line over them, as a part of a page (html.h): axes with their units, a
  * legend, and the same numbers as a table. */
-#ifndef TCCL_CHART_H
-#define TCCL_CHART_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,5 +28,3 @@ struct tccl_chart {
 
 /* Writes the chart; without columns, nothing. Errors are left to ferror. */
 void tccl_chart_write(const struct tccl_chart *chart, FILE *out);
-
-#endif

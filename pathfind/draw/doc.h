@@ -1,7 +1,6 @@
 /* doc.h: what people are told, on a terminal or as a page, from one description: headings, lines,
  * facts and tables. Errors are left to ferror. */
-#ifndef TCCL_DOC_H
-#define TCCL_DOC_H
+#pragma once
 
 #include "chain/chain-text.h"
 #include "draw/term.h"
@@ -52,5 +51,3 @@ void tccl_doc_chains(struct tccl_doc *doc, const struct tccl_named_rings *rings)
 /* A bar of that part (0 to 1), in the last cell; on a terminal at the end of the row. */
 void tccl_doc_bar(struct tccl_doc *doc, double part);
 void tccl_doc_row(struct tccl_doc *doc); /* ends it */
-
-#endif

@@ -1,7 +1,6 @@
 /* html.h: the frame of a page for browsers that needs nothing but itself: nothing loaded, readable
  * without a script, on paper, on a phone and in the dark. */
-#ifndef TCCL_HTML_H
-#define TCCL_HTML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -52,5 +51,3 @@ extern const char tccl_html_style[];
 /* The script of such pages, by which tables (class rows, a row of th scope="col" first) can be
  * sorted, html.js; and its hash: nothing else runs. */
 extern const char tccl_html_script[], tccl_html_script_hash[];
-
-#endif

@@ -1,6 +1,5 @@
 /* layout.h: the positions of a node's devices in a drawing, and the arrows of chains. */
-#ifndef TCCL_LAYOUT_H
-#define TCCL_LAYOUT_H
+#pragma once
 
 #include "chain/chain-text.h"
 #include "chain/chain.h"
@@ -61,5 +60,3 @@ void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arro
 /* How far below the devices the arrows reach. */
 double tccl_arrows_depth(const struct tccl_arrow *arrows, int count);
 double tccl_arrow_depth(const struct tccl_arrow *arrow);
-
-#endif

@@ -2,8 +2,7 @@
  * chains' texts say: as SVG, on a terminal, and as parts of a page (html.h). A card shows the nodes
  * that have the same chains, and these, from the NIC where data enter to the NIC where they leave;
  * cards are in ring order, then come NCCL's own rings and those of steps beside it. */
-#ifndef TCCL_SHEET_H
-#define TCCL_SHEET_H
+#pragma once
 
 #include "chain/chain-text.h"
 #include "chain/memory-load.h"
@@ -67,5 +66,3 @@ double tccl_card_gbps(const struct tccl_card *card);
 /* Device i of a chain, NICs included, and how many: of a closed one the first again at the end. */
 const char *tccl_card_device(const struct tccl_named_chain *chain, int i, char gpu[static 24]);
 int tccl_card_devices(const struct tccl_named_chain *chain);
-
-#endif

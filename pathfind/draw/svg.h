@@ -1,6 +1,5 @@
 /* svg.h: a node and the chains on it as self-contained SVG. */
-#ifndef TCCL_SVG_H
-#define TCCL_SVG_H
+#pragma once
 
 #include <stdio.h>
 
@@ -85,5 +84,3 @@ void tccl_panels_place(struct tccl_panels *panels, double most);
 /* Draws them from 0, 0 on, and the legend. The style and the arrow heads are the caller's
  * (tccl_svg_style). */
 void tccl_panels_svg(const struct tccl_panels *panels, FILE *out);
-
-#endif

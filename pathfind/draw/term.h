@@ -1,7 +1,6 @@
 /* term.h: texts for a terminal: made safe, as wide as there is room, in colours and UTF-8 where it
  * has them. */
-#ifndef TCCL_TERM_H
-#define TCCL_TERM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -48,5 +47,3 @@ void tccl_pen_cut(struct tccl_pen *pen, const char *text, int columns);
 /* A bar of that part (0 to 1) of so many columns, in eighths of a block with UTF-8. The smallest
  * part still shows something. */
 void tccl_pen_bar(struct tccl_pen *pen, double part, int columns);
-
-#endif

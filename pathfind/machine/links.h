@@ -1,6 +1,5 @@
 /* links.h: what a transfer passes on its way, as far as the PCI tree says. */
-#ifndef TCCL_LINKS_H
-#define TCCL_LINKS_H
+#pragma once
 
 #include "machine/machine.h"
 
@@ -30,5 +29,3 @@ void tccl_links_of(const struct tccl_machine *machine, tccl_transfer transfer,
  * among these are not read); NULL: they are looked up. */
 void tccl_links_users(const struct tccl_machine *machine, const struct tccl_links *known,
                       const tccl_transfer *transfers, int count, int users[static TCCL_LINKS]);
-
-#endif

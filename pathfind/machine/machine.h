@@ -1,6 +1,5 @@
 /* machine.h: what determines a node's bandwidths: its GPUs, memories, NICs and PCI tree. */
-#ifndef TCCL_MACHINE_H
-#define TCCL_MACHINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -121,5 +120,3 @@ int tccl_machine_allows(const struct tccl_machine *machine, tccl_transfer transf
 
 /* Permutations of devices that leave the machine's description unchanged are found with a tree of
  * like parts: see symmetry.h. */
-
-#endif

@@ -1,6 +1,5 @@
 /* meter.h: whatever can tell the bandwidth of a transfer set: a model, a profile, real hardware. */
-#ifndef TCCL_METER_H
-#define TCCL_METER_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -49,5 +48,3 @@ struct tccl_meter {
     struct tccl_setmap *sets; /* where the meter itself notes what it measures, or has measured in
                                  earlier runs (search/setmap.h); NULL: who asks has to remember */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * rise together from 0; a resource whose capacity is used up stops its users (Bertsekas & Gallager,
  * Data Networks, 6.5.2). A rule caps what it limits when each of its conditions is met by the set:
  * its caps are resources that are there then. */
-#ifndef TCCL_MODEL_H
-#define TCCL_MODEL_H
+#pragma once
 
 #include <limits.h>
 
@@ -70,5 +69,3 @@ bool tccl_model_alike(const struct tccl_model *model, const struct tccl_exchange
 
 /* A meter that asks the model; it lives as long as the model. */
 struct tccl_meter tccl_model_meter(const struct tccl_model *model);
-
-#endif

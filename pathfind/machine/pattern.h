@@ -1,6 +1,5 @@
 /* pattern.h: patterns of a model file that pick transfers, such as "g0->*" or "g<m@1". */
-#ifndef TCCL_PATTERN_H
-#define TCCL_PATTERN_H
+#pragma once
 
 #include "machine/machine.h"
 
@@ -37,5 +36,3 @@ int tccl_pattern_parse(const char *text, const struct tccl_machine *machine,
                        struct tccl_error *err);
 
 bool tccl_pattern_match(const struct tccl_pattern *pattern, tccl_transfer transfer);
-
-#endif

@@ -5,8 +5,7 @@
  * A side is what one step runs on a node: the transfers of its rings. Several steps, or several
  * groups of one, are several sides: all run at the same time, and each is as fast as its own
  * slowest transfer. */
-#ifndef TCCL_SIDES_H
-#define TCCL_SIDES_H
+#pragma once
 
 #include "machine/model.h"
 
@@ -110,5 +109,3 @@ struct tccl_rates {
  * Returns 0, or -1 with err. */
 int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *const *sides, int n,
                      double *gbps, enum tccl_basis *basis, struct tccl_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* transfer.h: one copy with a kind, a source and a destination, and sets of them. */
-#ifndef TCCL_TRANSFER_H
-#define TCCL_TRANSFER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -125,5 +124,3 @@ enum { TCCL_SET_TEXT = TCCL_MAX_SET * 10 };
 /* Writes the notation, members separated by one space, in the set's order. */
 void tccl_set_format(const struct tccl_set *set, char text[static TCCL_SET_TEXT]);
 void tccl_transfer_format(tccl_transfer transfer, char text[static 12]);
-
-#endif

@@ -25,8 +25,7 @@
  * GPU is at rest; here it is that of the slot. What NCCL builds and says of it was compared with
  * 2.21.5, 2.23.4, 2.27.7, 2.29.7 and 2.30.7 (testsuite/nccl/README.md); the others are read
  * from its source. */
-#ifndef TCCL_BASELINE_H
-#define TCCL_BASELINE_H
+#pragma once
 
 #include "ring/table.h"
 
@@ -54,5 +53,3 @@ int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set
  * NCCL may be slightly faster if its chains are unequal, because the slow one speeds up when the
  * others have finished. */
 double tccl_baseline_gbps(const struct tccl_baseline *baseline, double gbps);
-
-#endif

@@ -1,6 +1,5 @@
 /* nccl-search.h: NCCL's search for rings on its topology of a machine. */
-#ifndef TCCL_NCCL_SEARCH_H
-#define TCCL_NCCL_SEARCH_H
+#pragma once
 
 #include "chain/nccl-version.h"
 #include "nccl/topo.h"
@@ -31,5 +30,3 @@ float tccl_nccl_rate(bool closed, int least_sm, enum tccl_nccl nccl, double gbps
  * Both are as tccl_topo_make made them, as a copy of them may be kept. */
 bool tccl_nccl_search_alike(const struct tccl_topo *older, const struct tccl_topo *newer,
                             bool closed);
-
-#endif

@@ -1,7 +1,6 @@
 /* topo.h: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
  * order, links with nominal rates, and the way between any two devices. */
-#ifndef TCCL_NCCL_TOPO_H
-#define TCCL_NCCL_TOPO_H
+#pragma once
 
 #include "chain/nccl-version.h"
 #include "machine/machine.h"
@@ -85,5 +84,3 @@ int tccl_topo_near_gpus(const struct tccl_topo *topo, int nic, int gpus[static T
 bool tccl_topo_p2p(const struct tccl_topo *topo, const struct tccl_machine *machine, int from,
                    int to);
 bool tccl_topo_by_network(const struct tccl_topo *topo, int from, int to);
-
-#endif

@@ -6,8 +6,7 @@
  * another one (latency.h; where small messages come first, what is lost up to 128 KiB counts four
  * times), and leave each step that runs beside them what it would have beside NCCL's own; or if
  * they are as fast, and raise the least share, several rings by the gain that is required. */
-#ifndef TCCL_DECISION_H
-#define TCCL_DECISION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ bool tccl_decide_several(const struct tccl_decision_case *several,
 enum { TCCL_DECISION_TEXT = 256 };
 void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl_decision *decision,
                        char text[static TCCL_DECISION_TEXT]);
-
-#endif

@@ -5,8 +5,7 @@
  * Each group has as much to send, and the job waits for the slowest. So what counts is the
  * bandwidth of the slowest group, as a part of the best that one of them has alone, and the shares
  * of other steps on the node (neighbours.h); then the sum. */
-#ifndef TCCL_GROUPS_H
-#define TCCL_GROUPS_H
+#pragma once
 
 #include "ring/neighbours.h"
 
@@ -43,5 +42,3 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
  * err: fewer than 2 groups, more than TCCL_MAX_SIDES sides, or as tccl_beside_worth. */
 int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *beside,
                        struct tccl_group_choice *choices, struct tccl_error *err);
-
-#endif

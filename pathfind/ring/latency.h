@@ -7,8 +7,7 @@
  * waits for the data by reading host memory over PCIe, in place of its own. TCCL_BOUNCE_US is what
  * that takes on an H200 (PCIe 5, a virtual machine): a load from host memory 1.29 us, from its own
  * 0.13. What NCCL itself takes more has not been measured. */
-#ifndef TCCL_LATENCY_H
-#define TCCL_LATENCY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ double tccl_latency_nccl(enum tccl_nccl nccl, int nodes, int gpus, bool amd,
 double tccl_latency_time(const struct tccl_pace *pace, enum tccl_protocol protocol, uint64_t bytes);
 /* LL or Simple: the one by which these rings take less time. */
 enum tccl_protocol tccl_latency_protocol(const struct tccl_pace *pace, uint64_t bytes);
-
-#endif

@@ -7,8 +7,7 @@
  * capacity is one more minimum: what was measured stays an upper bound, and nothing has to be
  * measured again. Not right where a switch sends what stays below it up to its root and back (ACS).
  */
-#ifndef TCCL_NARROWED_H
-#define TCCL_NARROWED_H
+#pragma once
 
 #include "ring/table.h"
 
@@ -66,5 +65,3 @@ void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
 int tccl_narrowed_model(const json_t *model, const struct tccl_machine *machine,
                         const struct tccl_narrowed *narrowed, struct tccl_model **narrow,
                         struct tccl_error *err);
-
-#endif

@@ -14,7 +14,6 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 {
     const struct tccl_side *sides[TCCL_MAX_SIDES] = {side};
     double gbps[TCCL_MAX_SIDES];
-
     for (int i = 0; i < beside->n; i++)
         sides[i + 1] = beside->others[i];
     const struct tccl_rates rates = {.model = beside->model, .together = beside->together};

@@ -3,8 +3,7 @@
  * What counts is the least share: what a step has beside the others, as a part of what it has
  * alone, the least of all of them, the step itself included. Shares that are equal but for the
  * noise are told apart by their sum. What runs already is never changed. */
-#ifndef TCCL_NEIGHBOURS_H
-#define TCCL_NEIGHBOURS_H
+#pragma once
 
 #include "chain/ring-set.h"
 #include "machine/sides.h"
@@ -118,5 +117,3 @@ struct tccl_launched {
  * with err. */
 int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *table, int most,
                        struct tccl_launched *launch, struct tccl_error *err);
-
-#endif

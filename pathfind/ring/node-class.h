@@ -1,8 +1,7 @@
 /* node-class.h: what of a node's chain table matters to the ring: its entries as they are seen
  * beside the steps that run on the node, of those with the same NICs only the best one. Nodes with
  * the same profile and GPU set are of one class (struct tccl_node_class). */
-#ifndef TCCL_NODE_CLASS_H
-#define TCCL_NODE_CLASS_H
+#pragma once
 
 #include "chain/ring-set.h"
 #include "machine/sides.h"
@@ -153,5 +152,3 @@ void tccl_class_format(const struct tccl_node_class *class, const struct tccl_ri
 json_t *tccl_node_class_to_json(const struct tccl_node_class *class);
 struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tccl_error *err);
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b);
-
-#endif

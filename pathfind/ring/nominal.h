@@ -1,6 +1,5 @@
 /* nominal.h: what NCCL's search says of a graph. */
-#ifndef TCCL_NOMINAL_H
-#define TCCL_NOMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void tccl_nominal_least(struct tccl_nominal *all, const struct tccl_nominal *oth
  * two in NCCL's words; of nothing known "0 0 0 0 LOC LOC". */
 enum { TCCL_NOMINAL_TEXT = 64 };
 void tccl_nominal_format(const struct tccl_nominal *nominal, char text[static TCCL_NOMINAL_TEXT]);
-
-#endif

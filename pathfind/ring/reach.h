@@ -13,8 +13,7 @@
  * of its way to a NIC; it receives by reading. What the other end does, or a NIC, takes none of its
  * time: with P2P writes nothing is received, and nothing is lost. So each GPU of each ring has a
  * time of its own, and the slowest one counts; NICs have all of the round. */
-#ifndef TCCL_REACH_H
-#define TCCL_REACH_H
+#pragma once
 
 #include "machine/model.h"
 #include "machine/sides.h"
@@ -47,5 +46,3 @@ double tccl_reach(uint8_t ends, int gpus);
 
 /* Says it of all that the table has, baselines included, by the model of its machine. */
 void tccl_table_ends(struct tccl_table *table, const struct tccl_model *model);
-
-#endif

@@ -1,6 +1,5 @@
 /* ring.h: the ring for a job step, from the classes of its nodes. */
-#ifndef TCCL_RING_H
-#define TCCL_RING_H
+#pragma once
 
 #include "ring/decision.h"
 #include "ring/node-class.h"
@@ -97,5 +96,3 @@ void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class
  * NULL if out of memory. */
 char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
                        const char *const *names, size_t most);
-
-#endif

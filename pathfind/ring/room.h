@@ -1,7 +1,6 @@
 /* room.h: what rings on a part of a node take that steps on its other GPUs would need: memories
  * next to those only, links of switches that they are below, too, and NICs. */
-#ifndef TCCL_ROOM_H
-#define TCCL_ROOM_H
+#pragma once
 
 #include "chain/ring-set.h"
 #include "machine/machine.h"
@@ -19,5 +18,3 @@ int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *
  * all GPUs (one at least)? No set of all GPUs does. single may be empty. */
 bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_ring_set *set,
                          const struct tccl_chain *single);
-
-#endif

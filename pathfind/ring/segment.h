@@ -12,8 +12,7 @@
  * orders of its rings, and the first word may be sorted; but a ring must come back to where it
  * began, so the others keep their order. One ring on one fabric is the recurrence of the TCCL paper
  * (ASPLOS '24), D[n][h][t] = max over x of min(D[n-1][h][x], DB[x][t]). */
-#ifndef TCCL_SEGMENT_H
-#define TCCL_SEGMENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -67,5 +66,3 @@ void tccl_maxmin(const float *a, const float *b, float *out, int rows, int inner
 
 /* to[i] = max(to[i], min(from[i], x)), for a number of columns that is a multiple of 4. */
 void tccl_maxmin_row(const float *from, float x, float *to, int columns);
-
-#endif

@@ -1,8 +1,7 @@
 /* table.h: the chain table of one GPU set of one kind of machine: the best chain known for every
  * pair of ports, with proven bounds, others for steps beside others, ring sets, and the baseline.
  */
-#ifndef TCCL_TABLE_H
-#define TCCL_TABLE_H
+#pragma once
 
 #include "chain/nccl-version.h"
 #include "chain/ring-set.h"
@@ -149,5 +148,3 @@ int tccl_table_read(const char *path, const struct tccl_machine *machine, struct
  * Returns 0, or -1 with err. */
 int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *machine,
                      struct tccl_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * symmetries move into one another with their GPUs in the same order (likeness.h). One of them, the
  * first, stands for all. So a profile needs few tables where a machine has many equal parts: 340 of
  * 65,535 with 16 GPUs below four equal switches. */
-#ifndef TCCL_ALIKE_H
-#define TCCL_ALIKE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -43,5 +42,3 @@ json_t *tccl_alike_to_json(const struct tccl_alike *alike);
  * Returns 0, or -1 with err. */
 int tccl_alike_from_json(const json_t *json, const struct tccl_machine *machine,
                          struct tccl_alike *alike, struct tccl_error *err);
-
-#endif

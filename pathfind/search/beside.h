@@ -1,6 +1,5 @@
 /* beside.h: the best ring of a step beside others that run on the same node (ring/neighbours.h). */
-#ifndef TCCL_BESIDE_H
-#define TCCL_BESIDE_H
+#pragma once
 
 #include "ring/neighbours.h"
 #include "search/search.h"
@@ -21,5 +20,3 @@ int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
  * effect where there is no such step. Returns 0, or -1 with err. */
 int tccl_beside_replies(const struct tccl_model *model, struct tccl_table *table,
                         const struct tccl_search_options *options, struct tccl_error *err);
-
-#endif

@@ -7,8 +7,7 @@
  * an exception: it, those symmetric to it, and all parts with one of these limit nothing. A set
  * that failed limits nothing; it may only be told to keep chains off some of its part.
  */
-#ifndef TCCL_BOUNDS_H
-#define TCCL_BOUNDS_H
+#pragma once
 
 #include "search/setmap.h"
 #include "search/symmetry.h"
@@ -113,5 +112,3 @@ double tccl_bounds_of(struct tccl_bounds *bounds, const tccl_transfer *transfers
                       double above);
 /* The upper bound known for one transfer alone. */
 double tccl_bounds_alone(const struct tccl_bounds *bounds, tccl_transfer transfer);
-
-#endif

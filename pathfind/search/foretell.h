@@ -10,8 +10,7 @@
  * that is none of these. So what was measured together is held against what would have been
  * foretold. By what sides share they are of a kind; of a kind that was never tried, or once was
  * otherwise, nothing is foretold; nor of any kind where one of four was. */
-#ifndef TCCL_FORETELL_H
-#define TCCL_FORETELL_H
+#pragma once
 
 #include "machine/sides.h"
 #include "search/symmetry.h"
@@ -44,5 +43,3 @@ enum tccl_foretelling {
  * ratio. */
 enum tccl_foretelling tccl_foretell_rates(struct tccl_foretell *foretell, struct tccl_joint *joint,
                                           double *error);
-
-#endif

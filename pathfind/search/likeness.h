@@ -1,7 +1,6 @@
 /* likeness.h: whether a machine can be told from its image when some of its devices are exchanged.
  */
-#ifndef TCCL_LIKENESS_H
-#define TCCL_LIKENESS_H
+#pragma once
 
 #include "machine/machine.h"
 #include "machine/meter.h"
@@ -34,5 +33,3 @@ struct tccl_likeness_view {
  * the meter can't go on or without memory. */
 int tccl_likeness_measured(struct tccl_likeness *likeness, const struct tccl_exchange *exchange,
                            bool nics, struct tccl_likeness_view view, struct tccl_error *err);
-
-#endif

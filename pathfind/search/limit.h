@@ -1,7 +1,6 @@
 /* limit.h: what limits chains that run at once on a node: what each copy reaches, and which of them
  * hold each other back, by a model or what was measured. */
-#ifndef TCCL_LIMIT_H
-#define TCCL_LIMIT_H
+#pragma once
 
 #include "chain/chain.h"
 #include "machine/sides.h"
@@ -31,5 +30,3 @@ int tccl_limit_shrink(const struct tccl_model *model, tccl_transfer *members, in
 
 /* The transfers of a side, each once; at most TCCL_MAX_SET. */
 void tccl_limit_set(const struct tccl_side *side, struct tccl_set *set);
-
-#endif

@@ -1,7 +1,6 @@
 /* model-table.h: chain tables of GPU sets that have a node for themselves, by a model: what
  * tccl-profile run finds for them, without what concerns several nodes. */
-#ifndef TCCL_MODEL_TABLE_H
-#define TCCL_MODEL_TABLE_H
+#pragma once
 
 #include "machine/model.h"
 #include "ring/table.h"
@@ -25,5 +24,3 @@ void tccl_model_tables_free(struct tccl_model_tables *tables); /* NULL is fine *
 /* The table of a GPU set of two at least, valid until the next call. NULL with err. */
 const struct tccl_table *tccl_model_tables_get(struct tccl_model_tables *tables, uint32_t gpus,
                                                struct tccl_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* oddity.h: measured sets that do otherwise than transfers that only share what limits them. */
-#ifndef TCCL_ODDITY_H
-#define TCCL_ODDITY_H
+#pragma once
 
 #include "search/setmap.h"
 
@@ -34,5 +33,3 @@ int tccl_oddity_list(const struct tccl_setmap *map,
 /* "g0>g4 reaches 36.8 GB/s, but 53.1 with g1>g2 beside it" of one, cut where it is too long. */
 enum { TCCL_ODDITY_TEXT = 256 };
 void tccl_oddity_format(const struct tccl_oddity *oddity, char text[static TCCL_ODDITY_TEXT]);
-
-#endif

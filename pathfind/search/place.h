@@ -1,8 +1,7 @@
 /* place.h: which GPUs of a node a step should get: sets of them, by what a step on them gets at its
  * launch (ring/neighbours.h) beside what runs there already, and by what is left for the other
  * GPUs. */
-#ifndef TCCL_PLACE_H
-#define TCCL_PLACE_H
+#pragma once
 
 #include "machine/sides.h"
 #include "ring/table.h"
@@ -54,5 +53,3 @@ void tccl_places_sort(struct tccl_place *places, int n, double noise);
  * caller frees *places. Returns 0, or -1 with err. */
 int tccl_place_rank(const struct tccl_place_source *source, uint32_t busy, int k, double noise,
                     struct tccl_place **places, int *n, struct tccl_error *err);
-
-#endif

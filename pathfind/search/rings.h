@@ -6,8 +6,7 @@
  * be made to build are rated, unless any are wanted. What it finds is compared with a proven bound
  * (rings-bound.c); it ends when it is as close to that as is wanted, or when its budget is
  * used up. */
-#ifndef TCCL_RINGS_H
-#define TCCL_RINGS_H
+#pragma once
 
 #include "chain/ring-set.h"
 
@@ -59,5 +58,3 @@ int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
 int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, bool reads,
                       bool any, int from, int to, double least, double *bounds,
                       struct tccl_error *err);
-
-#endif

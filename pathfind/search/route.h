@@ -1,7 +1,6 @@
 /* route.h: finds a chain through given GPUs that nothing known forbids to be better than a
  * threshold. */
-#ifndef TCCL_ROUTE_H
-#define TCCL_ROUTE_H
+#pragma once
 
 #include "chain/chain.h"
 #include "search/bounds.h"
@@ -54,5 +53,3 @@ int tccl_route_suspects(const struct tccl_route *route, struct tccl_set *walks);
 
 /* How many chains a stock NCCL could be made to build there are at most, counted up to limit. */
 long tccl_route_count(const struct tccl_route *route, long limit);
-
-#endif

@@ -1,7 +1,6 @@
 /* search-meter.h: measures sets for a search, each at most once, and finds out what makes a set
  * slow. */
-#ifndef TCCL_SEARCH_METER_H
-#define TCCL_SEARCH_METER_H
+#pragma once
 
 #include "machine/meter.h"
 #include "search/bounds.h"
@@ -60,5 +59,3 @@ int tccl_search_meter_compare(struct tccl_search_meter *meter, const struct tccl
  * set that failed: a few measurements find a small part to be avoided. Returns as measure. */
 int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl_set *walk,
                               double most, struct tccl_error *err);
-
-#endif

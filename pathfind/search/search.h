@@ -12,8 +12,7 @@
  * not kept before it is itself measured; if it is slower than it should be, the symmetry is given
  * up. A set that failed says nothing: the search keeps off a small part of it, but bounds are as if
  * it could be fast, so that a later run looks again. */
-#ifndef TCCL_SEARCH_H
-#define TCCL_SEARCH_H
+#pragma once
 
 #include "machine/meter.h"
 #include "ring/table.h"
@@ -106,5 +105,3 @@ bool tccl_search_symmetric(const struct tccl_search *search);
 long tccl_search_measured(const struct tccl_search *search);
 /* Of all that were measured, baselines included: for ring sets. */
 long tccl_search_measured_sets(const struct tccl_search *search);
-
-#endif

@@ -4,8 +4,7 @@
  * that some lines have more: skew, overlap, noisy, failed, marks, beside
  * (profiler/profile/README.md). Logs of sides that were measured together (together.jsonl) are
  * written and read in the same way. */
-#ifndef TCCL_SETLOG_H
-#define TCCL_SETLOG_H
+#pragma once
 
 #include "machine/meter.h"
 #include "machine/sides.h"
@@ -43,5 +42,3 @@ int tccl_setlog_append_joint(struct tccl_setlog *log, const struct tccl_joint *j
                              struct tccl_error *err);
 int tccl_setlog_sync(struct tccl_setlog *log, struct tccl_error *err);
 void tccl_setlog_close(struct tccl_setlog *log);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Of several measurements of a set the largest bandwidth counts, since what disturbs only slows
  * down. A set that failed says nothing, until one gives a bandwidth. */
-#ifndef TCCL_SETMAP_H
-#define TCCL_SETMAP_H
+#pragma once
 
 #include "machine/meter.h"
 
@@ -58,5 +57,3 @@ double tccl_setmap_deviation(const struct tccl_setmap *map, const struct tccl_se
 int tccl_setmap_grow(void **array, size_t count, size_t *room, size_t element);
 #define TCCL_GROW(array, count, room)                                                              \
     tccl_setmap_grow((void **)&(array), count, &(room), sizeof(*(array)))
-
-#endif

@@ -1,7 +1,6 @@
 /* simplex.h: linear programs: the largest value of one sum under bounds of others. Small ones, kept
  * as a dense table. */
-#ifndef TCCL_SIMPLEX_H
-#define TCCL_SIMPLEX_H
+#pragma once
 
 #include "base/error.h"
 
@@ -11,5 +10,3 @@
  * memory, or x[goal] has no bound. */
 int tccl_simplex(const double *rows, const double *limits, int n_rows, int n_columns, int goal,
                  double *values, struct tccl_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* symmetry.h: like parts of a machine, so that symmetric transfer sets share one measurement. */
-#ifndef TCCL_SYMMETRY_H
-#define TCCL_SYMMETRY_H
+#pragma once
 
 #include "machine/model.h"
 #include "search/alike.h"
@@ -57,5 +56,3 @@ void tccl_symmetry_alike(const struct tccl_symmetry *symmetry, const struct tccl
 /* Whatever near exchanges are applied to the set, its bandwidth grows at most by this factor, >= 1.
  */
 double tccl_symmetry_factor(const struct tccl_symmetry *symmetry, const struct tccl_set *set);
-
-#endif

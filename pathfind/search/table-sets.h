@@ -1,6 +1,5 @@
 /* table-sets.h: the ring sets of a chain table. */
-#ifndef TCCL_TABLE_SETS_H
-#define TCCL_TABLE_SETS_H
+#pragma once
 
 #include "machine/model.h"
 #include "ring/table.h"
@@ -28,5 +27,3 @@ int tccl_table_find_sets(const struct tccl_model *model, struct tccl_table *tabl
 enum { TCCL_TABLE_STARTS = TCCL_MAX_NICS * TCCL_MAX_NICS + TCCL_MAX_NICS + 2 };
 int tccl_table_starts(const struct tccl_table *table, bool closed, bool reads,
                       struct tccl_ring_set starts[static TCCL_TABLE_STARTS]);
-
-#endif

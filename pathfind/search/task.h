@@ -1,7 +1,6 @@
 /* task.h: a search at work: the chains that are wanted of one GPU set (goals), and the steps that
  * prove them. Shared by search.c, goal.c and prove.c only. */
-#ifndef TCCL_TASK_H
-#define TCCL_TASK_H
+#pragma once
 
 #include "nccl/baseline.h"
 #include "search/route.h"
@@ -188,5 +187,3 @@ void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int c
 /* Would anything lose that processes with these GPUs may do, if their P2P reads? table: its
  * baselines are known. Returns 0: no; 1: yes, or it can't be known, or stopped; -1 with err. */
 int tccl_task_reads_lose(struct tccl_task *task, const struct tccl_table *table);
-
-#endif

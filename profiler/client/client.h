@@ -1,7 +1,6 @@
 /* client.h: requests of the plugin and the tools to tccld. Every wait has a deadline; nothing here
  * logs. Messages and limits: profiler/client/README.md. */
-#ifndef TCCL_CLIENT_H
-#define TCCL_CLIENT_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -57,5 +56,3 @@ json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, const j
  * SUMMARY). Returns a new reference to an object, or NULL with err. */
 json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                             int *complete, struct tccl_error *err);
-
-#endif

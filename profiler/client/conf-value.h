@@ -1,6 +1,5 @@
 /* conf-value.h: keys of tccl.conf, and the setters that keys of several sections share. */
-#ifndef TCCL_CONF_VALUE_H
-#define TCCL_CONF_VALUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool tccl_value_word(const char *text, size_t length);
 /* Setters. Fields: char * (names with commas between them, allocated; NULL for an empty value),
  * int, int (milliseconds), int (an enum tccl_mode), int (yes: 1, no: 0). */
 tccl_setter tccl_set_list, tccl_set_count, tccl_set_duration, tccl_set_mode, tccl_set_yes;
-
-#endif

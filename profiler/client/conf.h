@@ -1,6 +1,5 @@
 /* conf.h: tccl.conf (INI, read with libinih) and what it says of this node. */
-#ifndef TCCL_CONF_H
-#define TCCL_CONF_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -118,5 +117,3 @@ void tccl_peer_find(const struct tccl_conf *conf, const char *node, const char *
  */
 const struct tccl_peer *tccl_peer_down(const struct tccl_conf *conf, char *const *nodes, int count,
                                        int *more);
-
-#endif

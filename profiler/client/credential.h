@@ -1,7 +1,6 @@
 /* credential.h: munge credentials around messages. These calls block: tccld makes them in a worker.
  */
-#ifndef TCCL_CRED_H
-#define TCCL_CRED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ bool tccl_cred_has_form(const char *cred);
  * another user, or munged does not answer; *data is then NULL. */
 int tccl_cred_decode(const char *socket, const char *cred, int64_t deadline, uid_t *uid,
                      char **data, size_t *size, struct tccl_error *err);
-
-#endif

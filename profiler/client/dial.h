@@ -1,6 +1,5 @@
 /* dial.h: TCP connections to a tccld, or another program of ours, for tools. */
-#ifndef TCCL_DIAL_H
-#define TCCL_DIAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ int tccl_dial(const char *host, uint16_t port, int64_t deadline, struct tccl_err
  * if it is not "". */
 int tccl_dial_as(const char *whom, const char *device, const char *host, uint16_t port,
                  int64_t deadline, struct tccl_error *err);
-
-#endif

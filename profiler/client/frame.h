@@ -1,7 +1,6 @@
 /* frame.h: frames on a connection, the four bytes of a length and so many bytes. Format:
  * profiler/client/README.md. */
-#ifndef TCCL_FRAME_H
-#define TCCL_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ int tccl_frame_write(int fd, const char *data, size_t size, size_t limit, int64_
  * -1 with err. */
 int tccl_frame_read(int fd, size_t limit, int64_t deadline, char **data, size_t *size,
                     struct tccl_error *err);
-
-#endif

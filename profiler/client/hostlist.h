@@ -1,6 +1,5 @@
 /* hostlist.h: node names in Slurm's bracket form, "n[1-4,07]-ib,login". */
-#ifndef TCCL_HOSTLIST_H
-#define TCCL_HOSTLIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ bool tccl_hosts_contain(const char *text, const char *name);
 /* May this be the name of a node: 1 to TCCL_HOST_NAME letters, digits, '.', '_' and '-', the first
  * a letter or digit? (So it can't leave a folder when it becomes part of a path.) */
 bool tccl_host_valid(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* key.h: the key of a job step. */
-#ifndef TCCL_KEY_H
-#define TCCL_KEY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ bool tccl_key_equal(const struct tccl_step_key *a, const struct tccl_step_key *b
 void tccl_key_format(const struct tccl_step_key *key, char text[static TCCL_KEY_TEXT]);
 /* A file name that is different for different keys and safe whatever the key holds. */
 void tccl_key_folder(const struct tccl_step_key *key, char text[static TCCL_KEY_TEXT]);
-
-#endif

@@ -1,7 +1,6 @@
 /* message.h: messages, JSON objects with a version and a type, and checked access to their members.
  * Format: profiler/client/README.md. */
-#ifndef TCCL_MESSAGE_H
-#define TCCL_MESSAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -57,5 +56,3 @@ int tccl_envelope_put(json_t *message, struct tccl_envelope *envelope, struct tc
 /* Texts are borrowed from the message. Returns 0, or -1 with err. */
 int tccl_envelope_get(const json_t *message, struct tccl_envelope *envelope,
                       struct tccl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* outcome.h: what comes of a step, as its root finds it, and the message PLAN that carries it down
  * the tree of tccld and to the plugin. Format: profiler/client/README.md. */
-#ifndef TCCL_CLIENT_OUTCOME_H
-#define TCCL_CLIENT_OUTCOME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -120,5 +119,3 @@ json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_
  * caller clears the outcome. */
 int tccl_plan_from_json(const json_t *json, const struct tccl_step_key *key, int first, int end,
                         struct tccl_outcome *outcome, struct tccl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* policy-conf.h: the policies of tccl.conf: [policy], and the rules [policy NAME]. What they mean
  * for a step: client/policy.h. */
-#ifndef TCCL_POLICY_CONF_H
-#define TCCL_POLICY_CONF_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -100,5 +99,3 @@ const char *tccl_policy_key(bool named, int i);
 
 /* The name part of "NAME=value" in bytes. */
 int tccl_policy_variable(const char *assignment);
-
-#endif

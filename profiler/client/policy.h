@@ -1,7 +1,6 @@
 /* policy.h: which policy of tccl.conf holds for a step, and which mode the step has: built-in <
  * [policy] < [policy NAME] < TCCL= < --tccl; a policy that forbids stands above all. */
-#ifndef TCCL_POLICY_H
-#define TCCL_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ bool policy_by_claims(const struct tccl_conf *conf, const struct policy_facts *f
 bool policy_others_want(const struct tccl_conf *conf, const struct policy_facts *facts, int option,
                         int environment, enum tccl_mode least, struct policy_rule *rule,
                         struct policy_choice *choice);
-
-#endif

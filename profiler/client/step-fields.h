@@ -1,8 +1,7 @@
 /* step-fields.h: the facts of a job step in one struct, and the table of all members that a step
  * has in the messages JOIN and PLAN, in records (records/record.h), in the store, in filters and in
  * tcclacct's output. profiler/client/members.md shows the table. */
-#ifndef TCCL_STEP_FIELDS_H
-#define TCCL_STEP_FIELDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,5 +134,3 @@ bool tccl_field_is_text(const struct tccl_field *field);
 enum { TCCL_MOST_FIELDS = 96 };
 extern const struct tccl_field tccl_step_fields[];
 extern const int tccl_n_step_fields;
-
-#endif

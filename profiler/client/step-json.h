@@ -1,7 +1,6 @@
 /* step-json.h: steps and outcomes in JSON, by the table of their members (step-fields.h).
  * Format: profiler/client/README.md. */
-#ifndef TCCL_STEP_JSON_H
-#define TCCL_STEP_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ struct tccl_step *tccl_join_from_json(const json_t *json, struct tccl_error *err
 
 /* A record of a step (records/record.h): a new reference, or NULL if out of memory. */
 json_t *tccl_record_to_json(const struct tccl_step *step, const struct tccl_outcome *outcome);
-
-#endif

@@ -1,7 +1,6 @@
 /* user-folders.h: where a user keeps what is theirs alone, by the XDG base directory specification:
  * profiles of their machines, and records of what they ran (tccl-run). */
-#ifndef TCCL_USER_FOLDERS_H
-#define TCCL_USER_FOLDERS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -14,5 +13,3 @@ int tccl_user_state(char path[static PATH_MAX]);
 
 /* May this user make files there, or make the folder? */
 bool tccl_user_may_write(const char *path);
-
-#endif

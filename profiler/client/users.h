@@ -1,6 +1,5 @@
 /* users.h: users as tccl.conf names them. */
-#ifndef TCCL_USERS_H
-#define TCCL_USERS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -45,5 +44,3 @@ int tccl_trust_fill(struct tccl_trust *trust, const char *munge, const char *mun
                     struct tccl_error *err);
 
 bool tccl_trust_has(const struct tccl_trust *trust, uid_t uid);
-
-#endif

@@ -1,7 +1,6 @@
 /* profile-command.h: the commands of tccl-profile. Each returns the program's exit status, or -1
  * with err, which is still to be said. */
-#ifndef TCCL_PROFILE_COMMAND_H
-#define TCCL_PROFILE_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -104,5 +103,3 @@ int profile_machine(const struct profile_options *options, struct tccl_found *fo
 
 /* As if only the description were known. */
 void profile_machine_only(const struct tccl_machine *machine, struct tccl_found *found);
-
-#endif

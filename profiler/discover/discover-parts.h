@@ -1,6 +1,5 @@
 /* discover-parts.h: what the parts of discovery share while the machine is put together. */
-#ifndef TCCL_DISCOVER_PARTS_H
-#define TCCL_DISCOVER_PARTS_H
+#pragma once
 
 #include "discover/discover-topology.h"
 #include "discover/discover.h"
@@ -85,5 +84,3 @@ int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err);
 
 /* discover-users.c: who uses the GPUs now; MIG and MPS. */
 void tccl_scene_users(struct tccl_scene *scene);
-
-#endif

@@ -1,6 +1,5 @@
 /* discover-topology.h: hwloc's picture of this machine, or of one that lstopo recorded. */
-#ifndef TCCL_TOPOLOGY_H
-#define TCCL_TOPOLOGY_H
+#pragma once
 
 /* In this order. */
 #include <hwloc.h>
@@ -36,5 +35,3 @@ int tccl_gpu_cores(hwloc_topology_t topology, const struct tccl_machine *machine
 /* Are these other cores than those, however they are written? Both as above; what can't be read is
  * nobody's. */
 bool tccl_cores_differ(const char *a, const char *b);
-
-#endif

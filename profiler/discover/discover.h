@@ -1,7 +1,6 @@
 /* discover.h: the machine that this is, or that an lstopo recorded: hwloc's topology, NVML, /sys
  * and /proc/driver/nvidia, put together. */
-#ifndef TCCL_DISCOVER_H
-#define TCCL_DISCOVER_H
+#pragma once
 
 #include <sched.h>
 #include <stdio.h>
@@ -61,5 +60,3 @@ json_t *tccl_found_to_json(const struct tccl_found *found);
 /* "MIG, MPS"; "" for none. */
 enum { TCCL_MARKS_TEXT = 48 };
 void tccl_format_marks(unsigned marks, char text[static TCCL_MARKS_TEXT]);
-
-#endif

@@ -1,7 +1,6 @@
 /* nvml.h: what NVIDIA's management library says of the GPUs, and CUDA of ways between them. Loaded
  * at run time; no headers of these are needed to build. */
-#ifndef TCCL_NVML_H
-#define TCCL_NVML_H
+#pragma once
 
 #include "machine/machine.h"
 
@@ -42,5 +41,3 @@ int tccl_nvml_read(struct tccl_nvml *nvml, struct tccl_error *err);
  * says. It starts CUDA in this process, which takes up to seconds and may hang: for a child that
  * ends soon. Returns 0; or -1 with err: reach is not known. */
 int tccl_cuda_peers_read(struct tccl_nvml *nvml, struct tccl_error *err);
-
-#endif

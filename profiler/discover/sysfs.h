@@ -1,7 +1,6 @@
 /* sysfs.h: the small texts of /sys and /proc, and other texts from outside: bounded, and cleaned to
  * printable ASCII. */
-#ifndef TCCL_SYSFS_H
-#define TCCL_SYSFS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ enum tccl_sys_link tccl_sys_net_link(const char *root, const char *interface);
 bool tccl_sys_gpudirect(const char *root);
 
 bool tccl_sys_exists(const char *root, const char *path, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,8 +1,7 @@
 /* doctor.h: what of this machine slows transfers down, or soon may: the PCI tree above GPUs and
  * NICs, NUMA nodes, IOMMU, drivers and limits, by /sys, /proc and NVML. Nothing is changed, nothing
  * is measured. */
-#ifndef TCCL_DOCTOR_H
-#define TCCL_DOCTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -150,5 +149,3 @@ json_t *tccl_doctor_to_json(const struct tccl_doctor_facts *facts,
 enum { TCCL_DOCTOR_CONFIG = 4096 };
 void tccl_doctor_config(const unsigned char *config, size_t size,
                         struct tccl_doctor_device *device);
-
-#endif

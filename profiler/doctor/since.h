@@ -1,7 +1,6 @@
 /* since.h: what of a machine has become worse since its profile was made: links that carry less,
  * GPUs and NICs that are gone. */
-#ifndef TCCL_SINCE_H
-#define TCCL_SINCE_H
+#pragma once
 
 #include "base/hash.h"
 #include "doctor/doctor.h"
@@ -26,5 +25,3 @@ void tccl_since_look(const char *root, const char *machine_path, const char *cac
 /* Do both say the same? And is a no worse than b: nothing of it is new? */
 bool tccl_since_equal(const struct tccl_since *a, const struct tccl_since *b);
 bool tccl_since_no_worse(const struct tccl_since *a, const struct tccl_since *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* drift.h: does a profile still hold? A sample of its sets, measured again. */
-#ifndef TCCL_DRIFT_H
-#define TCCL_DRIFT_H
+#pragma once
 
 #include "measure/backends/backend.h"
 #include "profile/cache.h"
@@ -49,5 +48,3 @@ int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
                      const struct tccl_drift_options *options, struct tccl_drift *drift,
                      struct tccl_error *err);
 void tccl_drift_clear(struct tccl_drift *drift);
-
-#endif

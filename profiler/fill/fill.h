@@ -1,6 +1,5 @@
 /* fill.h: fills a profile: searches the chains of one GPU set after the other. */
-#ifndef TCCL_FILL_H
-#define TCCL_FILL_H
+#pragma once
 
 #include "measure/backends/backend.h"
 #include "profile/cache.h"
@@ -134,5 +133,3 @@ enum { TCCL_FIRST_SETS = 600 };
  * machines the first TCCL_FIRST_SETS. Returns how many and *sets (the caller's), or -1 with err. */
 int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
                     struct tccl_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* pairs.h: what two GPUs of different jobs do to each other: two transfers at once, one of each. */
-#ifndef TCCL_PAIRS_H
-#define TCCL_PAIRS_H
+#pragma once
 
 #include "fill/run-meter.h"
 #include "search/symmetry.h"
@@ -19,5 +18,3 @@ struct tccl_pairs {
  * tccl_run_meter_measure, or without memory. */
 enum { TCCL_MAX_PAIRS = 500 };
 int tccl_pairs_measure(const struct tccl_pairs *pairs, struct tccl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* progress.h: how far tccl-profile is, on one line: redrawn with a bar on a terminal; elsewhere a
  * line a second at first, later one in ten seconds. */
-#ifndef TCCL_PROGRESS_H
-#define TCCL_PROGRESS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -31,5 +30,3 @@ enum { TCCL_PROGRESS_TEXT = 512 };
 void tccl_progress_format(struct tccl_progress_line *line,
                           const struct tccl_fill_progress *progress, double elapsed, int width,
                           char text[static TCCL_PROGRESS_TEXT]);
-
-#endif

@@ -1,7 +1,6 @@
 /* run-meter.h: the meter of a run: what the profile's log knows is not measured again; all else is
  * asked of the back end (retry.h) and written down before the next set is measured. */
-#ifndef TCCL_RUN_METER_H
-#define TCCL_RUN_METER_H
+#pragma once
 
 #include "fill/fill.h"
 #include "search/setmap.h"
@@ -77,5 +76,3 @@ bool tccl_run_meter_ever_failed(const struct tccl_run_meter *meter, uint32_t gpu
 /* Tries one of those sets that failed in an earlier run. Returns 0; 1 if there is none; -1 with
  * err, as measure. */
 int tccl_run_meter_retry(struct tccl_run_meter *meter, uint32_t gpus, struct tccl_error *err);
-
-#endif

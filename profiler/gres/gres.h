@@ -1,7 +1,6 @@
 /* gres.h: what Slurm's GPU numbers mean on this node. A number is a position in slurmd's list of
  * devices, which `slurmd -G` prints. */
-#ifndef TCCL_GRES_H
-#define TCCL_GRES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ int tccl_gres_load(struct tccl_gres *gres, const char *path, int *pid, int64_t *
 
 /* Its name below RunDir. */
 #define TCCL_GRES_NAME "slurm-gpus"
-
-#endif

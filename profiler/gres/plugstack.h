@@ -1,6 +1,5 @@
 /* plugstack.h: plugstack.conf, followed as Slurm follows it. */
-#ifndef TCCL_PLUGSTACK_H
-#define TCCL_PLUGSTACK_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ bool tccl_plugstack_locate(const char *plugin, const char *folders, char path[st
 
 /* What config= names, NULL if it is not there. */
 const char *tccl_plugstack_config(const struct tccl_plugstack *stack);
-
-#endif

@@ -1,6 +1,5 @@
 /* slurm-conf.h: finds slurm.conf on this node, and reads what tccl-check needs from it. */
-#ifndef TCCL_SLURM_CONF_H
-#define TCCL_SLURM_CONF_H
+#pragma once
 
 #include <glob.h>
 #include <limits.h>
@@ -63,5 +62,3 @@ size_t tccl_slurm_nodes(const struct tccl_slurm_conf *conf,
 
 /* GPUs in a list of generic resources: "gpu:a100:4(S:0-1),shard:8" -> 4. */
 int tccl_slurm_gpus(const char *gres);
-
-#endif

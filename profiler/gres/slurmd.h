@@ -1,6 +1,5 @@
 /* slurmd.h: the slurmd that runs on this node, and what `slurmd -G` prints. */
-#ifndef TCCL_SLURMD_H
-#define TCCL_SLURMD_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ bool tccl_slurmd_runs(const struct tccl_slurmd *slurmd);
  * with what it printed, or -1 with err. */
 int tccl_slurmd_list(const struct tccl_slurmd *slurmd, const char *node, const char *scratch,
                      int64_t deadline, struct tccl_command_output *output, struct tccl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* cache-internal.h: what the files of the profile cache share. Formats: profiler/profile/README.md.
  */
-#ifndef TCCL_CACHE_INTERNAL_H
-#define TCCL_CACHE_INTERNAL_H
+#pragma once
 
 #include <limits.h>
 
@@ -69,5 +68,3 @@ int tccl_provenance_write(const char *folder, const struct tccl_provenance *from
                           struct tccl_error *err);
 
 void tccl_profile_drop_tables(struct tccl_profile *profile);
-
-#endif

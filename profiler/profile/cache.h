@@ -1,7 +1,6 @@
 /* cache.h: profiles on disk: <CacheDir>/<machine id>/{profile.json, machine.json, model.json,
  * sets.jsonl, together.jsonl, chains/XXXXXXXX.chains}. Formats: profiler/profile/README.md. */
-#ifndef TCCL_CACHE_H
-#define TCCL_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -148,5 +147,3 @@ int tccl_profile_put(struct tccl_profile *profile, const struct tccl_table *tabl
  * each returns non-zero to stop. Returns how many (0: no cache folder), or -1 with err. */
 int tccl_cache_list(const char *cache_dir, int (*each)(void *context, const char *id),
                     void *context, struct tccl_error *err);
-
-#endif

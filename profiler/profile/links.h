@@ -1,6 +1,5 @@
 /* links.h: how the links of a machine were trained while it was measured. */
-#ifndef TCCL_LINKS_H
-#define TCCL_LINKS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@ const struct tccl_link *tccl_links_find(const struct tccl_links *links, const ch
 json_t *tccl_links_to_json(const struct tccl_links *links);
 /* What is missing, or can't be, is left out. */
 void tccl_links_from_json(const json_t *json, struct tccl_links *links);
-
-#endif

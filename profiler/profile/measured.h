@@ -1,6 +1,5 @@
 /* measured.h: all that a profile has measured, in memory, to be asked for sets. */
-#ifndef TCCL_MEASURED_H
-#define TCCL_MEASURED_H
+#pragma once
 
 #include "profile/cache.h"
 #include "search/setmap.h"
@@ -26,5 +25,3 @@ void tccl_measured_clear(struct tccl_measured *measured);
  * measurement that failed is an answer too. */
 enum tccl_answer tccl_measured_ask(const struct tccl_measured *measured, const struct tccl_set *set,
                                    struct tccl_measurement *value);
-
-#endif

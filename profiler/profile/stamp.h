@@ -1,6 +1,5 @@
 /* stamp.h: is a file still the one that was read? */
-#ifndef TCCL_STAMP_H
-#define TCCL_STAMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -18,5 +17,3 @@ struct tccl_stamp {
 struct tccl_stamp tccl_stamp_take(const char *path);
 bool tccl_stamp_exists(const struct tccl_stamp *stamp);
 bool tccl_stamp_equal(const struct tccl_stamp *a, const struct tccl_stamp *b);
-
-#endif

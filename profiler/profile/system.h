@@ -1,6 +1,5 @@
 /* system.h: what a machine runs that its bandwidths may depend on. */
-#ifndef TCCL_SYSTEM_H
-#define TCCL_SYSTEM_H
+#pragma once
 
 #include <jansson.h>
 
@@ -20,5 +19,3 @@ void tccl_system_read(const char *root, struct tccl_system *system);
 json_t *tccl_system_to_json(const struct tccl_system *system);
 /* What is missing or no text becomes "". */
 void tccl_system_from_json(const json_t *json, struct tccl_system *system);
-
-#endif

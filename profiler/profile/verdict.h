@@ -1,7 +1,6 @@
 /* verdict.h: does a profile hold on this node, which may have it from another one? What was found
  * last is in <CacheDir>/checked/NODE.json, and not in the profile, which names no node. */
-#ifndef TCCL_VERDICT_H
-#define TCCL_VERDICT_H
+#pragma once
 
 #include "profile/cache.h"
 
@@ -26,5 +25,3 @@ int tccl_verdict_write(const char *cache_dir, const char *node, const struct tcc
 /* Returns 0 with *verdict; 1: there is none (or one that can't be read) of that profile. */
 int tccl_verdict_read(const char *cache_dir, const char *node, const char *profile,
                       struct tccl_verdict *verdict);
-
-#endif

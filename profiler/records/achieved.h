@@ -1,7 +1,6 @@
 /* achieved.h: what steps have achieved, by the figures on record: rings beside NCCL's own, and
  * where communication is a small part of the time. */
-#ifndef TCCL_ACHIEVED_H
-#define TCCL_ACHIEVED_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ int tccl_achieved_count(void *achieved, const struct tccl_facts *facts, struct t
 
 /* "achieved" of profiler/client/README.md, SUMMARY. Can be called once. NULL if out of memory. */
 json_t *tccl_achieved_json(struct tccl_achieved *achieved);
-
-#endif

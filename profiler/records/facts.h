@@ -1,8 +1,7 @@
 /* facts.h: the members of a record that filters and summaries look at: columns of the store, all in
  * its index records_facts, so that a million records are read in half a second; what was achieved
  * is in the index records_measured alone, with the others, of records that have such figures. */
-#ifndef TCCL_FACTS_H
-#define TCCL_FACTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ static inline bool tccl_is(const char *text, const char *word)
 /* Reads start and those from the first of a row's values, in the order of the index. Returns
  * how many. */
 int tccl_facts_read(sqlite3_value **values, unsigned looks, struct tccl_facts *facts);
-
-#endif

@@ -1,6 +1,5 @@
 /* filter.h: the filter of a query (records.h lists its members). Private to this folder. */
-#ifndef TCCL_FILTER_H
-#define TCCL_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ int tccl_filter_each(struct tccl_records *records, const struct tccl_filter *fil
 
 /* Registers the SQL functions by which that goes. Returns SQLite's code. */
 int tccl_filter_functions(struct tccl_records *records);
-
-#endif

@@ -1,6 +1,5 @@
 /* lost.h: how many records are lost, as the nodes say that had them. */
-#ifndef TCCL_LOST_H
-#define TCCL_LOST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ int tccl_records_lost(struct tccl_records *records, struct tccl_lost *lost, stru
 
 /* {"records", "nodes", "first", "last"}. A new reference, or NULL without memory. */
 json_t *tccl_lost_to_json(const struct tccl_lost *lost);
-
-#endif

@@ -1,6 +1,5 @@
 /* nodestats.h: compares nodes by the bandwidth of their steps. */
-#ifndef TCCL_NODESTATS_H
-#define TCCL_NODESTATS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -26,5 +25,3 @@ int tccl_nodestats_failed(struct tccl_nodestats *stats, const struct tccl_facts 
  * "failures": it is named by 3 steps or more, and in more than twice as large a part of its steps
  * than the other nodes are in theirs; "": neither. Can be called once. NULL if out of memory. */
 json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most);
-
-#endif

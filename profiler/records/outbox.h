@@ -1,7 +1,6 @@
 /* outbox.h: records that are not delivered yet, in a table of StateDir/outbox.db: apart from the
  * store, which another disk error may have taken. For use by one thread. */
-#ifndef TCCL_OUTBOX_H
-#define TCCL_OUTBOX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ int tccl_outbox_remove(struct tccl_outbox *outbox, const json_t *ids, const json
 
 /* How many records wait in it. */
 int64_t tccl_outbox_count(const struct tccl_outbox *outbox);
-
-#endif

@@ -1,7 +1,6 @@
 /* owners.h: whose job an id is, for steps that name another job as their array or as the leader of
  * their heterogeneous job. Private to this folder. */
-#ifndef TCCL_OWNERS_H
-#define TCCL_OWNERS_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -19,5 +18,3 @@ void tccl_owners_forget(struct tccl_owners *owners);
  * to another user, within 30 days of that time? Each id is looked up once, by an index. owners must
  * live as long as the database. Returns SQLite's code. */
 int tccl_owners_function(struct tccl_owners *owners);
-
-#endif

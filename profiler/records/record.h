@@ -14,8 +14,7 @@
  * types are refused; unknown members are dropped. Texts that are too long are cut at a character
  * and end in "…" (node lists: cut after a name). Texts are stored as they are: escape them when
  * printing. */
-#ifndef TCCL_RECORD_H
-#define TCCL_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -52,5 +51,3 @@ double tccl_achieved_share(double achieved, const char *with, const char *built,
 /* A record's key as one line, its members with '/' between them. Returns 0, or -1 with err. */
 enum { TCCL_RECORD_KEY = TCCL_KEY_CLUSTER + 5 * 11 + 16 + 1 };
 int tccl_record_key(const json_t *record, char key[static TCCL_RECORD_KEY], struct tccl_error *err);
-
-#endif

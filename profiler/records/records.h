@@ -1,6 +1,5 @@
 /* records.h: the store of step records (record.h) in SQLite, on the accounting host. */
-#ifndef TCCL_RECORDS_H
-#define TCCL_RECORDS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -111,5 +110,3 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
  * again where all of them were measured. Returns a new reference to an object, or NULL with err. */
 json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter, int64_t uid,
                              struct tccl_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* series.h: a series of numbers, and its percentiles. */
-#ifndef TCCL_SERIES_H
-#define TCCL_SERIES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ void tccl_series_clear(struct tccl_series *series);
 double tccl_series_rank(struct tccl_series *series, double part);
 /* The median; for an even count the mean of the middle two. */
 double tccl_series_median(struct tccl_series *series);
-
-#endif

@@ -1,7 +1,6 @@
 /* sql.h: SQL about the columns that the table of a step's members (client/step-fields.h) has in
  * records. Private to this folder. */
-#ifndef TCCL_SQL_H
-#define TCCL_SQL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,5 +29,3 @@ char *tccl_sql(const char *text, struct tccl_error *err);
 
 /* The definition of one column: "job INTEGER NOT NULL DEFAULT 0". */
 void tccl_sql_column(char *text, size_t size, const struct tccl_field *field);
-
-#endif

@@ -1,6 +1,5 @@
 /* store.h: the SQLite file behind records.h. Private to this folder. */
-#ifndef TCCL_STORE_H
-#define TCCL_STORE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ void tccl_store_ask(struct tccl_records *records);
 /* Is the question's time over, or shall it stop? SQLite looks, too, but not while a row is worked
  * on. Returns 0, or -1 with err. */
 int tccl_store_look(const struct tccl_records *records, struct tccl_error *err);
-
-#endif

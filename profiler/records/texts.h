@@ -1,6 +1,5 @@
 /* texts.h: interned texts, numbered from 0 in order of appearance, all in one allocation. */
-#ifndef TCCL_TEXTS_H
-#define TCCL_TEXTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void tccl_texts_clear(struct tccl_texts *texts);
 /* Makes room for one more element of size bytes in an array of count. Returns the array, which may
  * have moved, or NULL if out of memory: the old one is then still valid. */
 void *tccl_room_for(void *array, int count, int *room, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* welch.h: the difference of two means, with its interval of confidence, of few values each. */
-#ifndef TCCL_WELCH_H
-#define TCCL_WELCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ double tccl_welch(const struct tccl_sample *a, const struct tccl_sample *b);
 
 /* The t that 95 % of Student's distribution are within, both ways; freedom: 1 and more. */
 double tccl_student(int freedom);
-
-#endif

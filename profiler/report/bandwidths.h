@@ -1,7 +1,6 @@
 /* bandwidths.h: bandwidth matrices, as one expects them from a bandwidth test: between host and
  * devices, between devices, to and from the network; one way, and both ways at once. */
-#ifndef TCCL_BANDWIDTHS_H
-#define TCCL_BANDWIDTHS_H
+#pragma once
 
 #include "machine/machine.h"
 #include "profile/measured.h"
@@ -61,5 +60,3 @@ void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machi
                        double fastest, FILE *out);
 /* A new reference; NULL only without memory. */
 json_t *tccl_matrix_to_json(const struct tccl_matrix *matrix, const struct tccl_machine *machine);
-
-#endif

@@ -1,6 +1,5 @@
 /* congestion.h: transfer sets that stay far below what their parts reach alone. */
-#ifndef TCCL_CONGESTION_H
-#define TCCL_CONGESTION_H
+#pragma once
 
 #include "machine/machine.h"
 #include "profile/measured.h"
@@ -31,5 +30,3 @@ long tccl_congestion_find(const struct tccl_measured *measured, double threshold
 
 /* A new reference; NULL only without memory. */
 json_t *tccl_congestion_to_json(const struct tccl_congested *congested);
-
-#endif

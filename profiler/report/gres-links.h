@@ -1,7 +1,6 @@
 /* gres-links.h: a profile's bandwidths as numbers for Links= of gres.conf, by which Slurm chooses
  * GPUs. */
-#ifndef TCCL_GRES_LINKS_H
-#define TCCL_GRES_LINKS_H
+#pragma once
 
 #include "profile/cache.h"
 
@@ -29,5 +28,3 @@ bool tccl_links_said(const char *const *texts, int count);
  * there is none. Where no text has links (tccl_links_said), there is none. */
 int tccl_links_differ(const int links[TCCL_MAX_GPUS][TCCL_MAX_GPUS], const int *gpus, int count,
                       const char *const *texts);
-
-#endif

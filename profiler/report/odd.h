@@ -1,8 +1,7 @@
 /* odd.h: figures that are off among equals. Transfers that the machine's description can't tell
  * apart should be as fast as each other; one that is far slower than its likes has a reason that no
  * description has: a slot, a cable, a setting. */
-#ifndef TCCL_ODD_H
-#define TCCL_ODD_H
+#pragma once
 
 #include "doctor/doctor.h"
 #include "report/bandwidths.h"
@@ -38,5 +37,3 @@ void tccl_odd_advise(const struct tccl_machine *machine, const struct tccl_odd *
 
 /* Bus id of the device, "" of a memory or where nobody knows which it is. */
 const char *tccl_odd_busid(const struct tccl_machine *machine, const struct tccl_odd *odd);
-
-#endif

@@ -1,7 +1,6 @@
 /* report.h: what a profile says, put together for people: how it was measured, bandwidth matrices,
  * congested loads, and the rings found. */
-#ifndef TCCL_REPORT_H
-#define TCCL_REPORT_H
+#pragma once
 
 #include "report/bandwidths.h"
 #include "report/congestion.h"
@@ -82,5 +81,3 @@ void tccl_report_draw(const struct tccl_report *report, FILE *out);
 
 /* For people, in at most 100 columns with 8 GPUs. limit: congested loads to be shown, 0: all. */
 void tccl_report_print(const struct tccl_report *report, bool colours, long limit, FILE *out);
-
-#endif

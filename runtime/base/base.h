@@ -1,6 +1,5 @@
 /* base.h: what the shim's files share. Everything here works without allocation. */
-#ifndef SHIM_BASE_H
-#define SHIM_BASE_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -84,5 +83,3 @@ bool shim_forked(int *owner);
  * line: "host:pid:tid TCCL INFO …". */
 enum shim_level { SHIM_LOG_WARN = 1, SHIM_LOG_INFO };
 void shim_log(enum shim_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,7 +1,6 @@
 /* device.h: GPUs by the numbers of CUDA and NVML. Of CUDA only what the process has loaded; NVML is
  * loaded and started if NCCL has not done so yet, and left so. */
-#ifndef SHIM_DEVICE_H
-#define SHIM_DEVICE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -30,5 +29,3 @@ bool shim_device_has_nvlink(tccl_bus bus);
 enum shim_nvlink { SHIM_NVLINK_NONE, SHIM_NVLINK_SOME, SHIM_NVLINK_ALL };
 int shim_device_nvlink(const tccl_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
                        struct tccl_error *why);
-
-#endif

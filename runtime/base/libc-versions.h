@@ -1,7 +1,6 @@
 /* libc-versions.h: binds to the versions of libc's functions that GLIBC_2.17 has, also where the
  * shim is built on a newer one. Included ahead of every file (-include, see meson.build). */
-#ifndef SHIM_LIBC_VERSIONS_H
-#define SHIM_LIBC_VERSIONS_H
+#pragma once
 
 #include <features.h>
 
@@ -21,6 +20,4 @@ SHIM_BIND(__isoc23_strtol, strtol);
 SHIM_BIND(__isoc23_strtoul, strtoul);
 SHIM_BIND(__isoc23_strtoll, strtoll);
 SHIM_BIND(__isoc23_strtoull, strtoull);
-#endif
-
 #endif

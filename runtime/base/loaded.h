@@ -1,6 +1,5 @@
 /* loaded.h: loaded objects: their symbols, the NCCLs among them, and what dlsym has handed out. */
-#ifndef SHIM_LOADED_H
-#define SHIM_LOADED_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -142,5 +141,3 @@ extern __thread int shim_bound_entry __attribute__((visibility("hidden")));
 /* What the calling thread's wrapper was entered for, once. Returns real, and *in; NULL: it was
  * called by its own name. */
 void *shim_bound_take(const void **in);
-
-#endif

@@ -1,8 +1,7 @@
 /* achieved.h: what large collectives over all of the step's GPUs reach, with the ring and without
  * it. A few of them stand between two of CUDA's events on the caller's stream; nobody waits for
  * these. */
-#ifndef SHIM_ACHIEVED_H
-#define SHIM_ACHIEVED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void shim_achieved_add(const void *handle, enum shim_collective kind, size_t byt
 struct shim_sample *shim_achieved_start_group(void **stream);
 /* good: NCCL has launched it. */
 void shim_achieved_stop(struct shim_sample *sample, void *stream, bool good);
-
-#endif

@@ -1,6 +1,5 @@
 /* hook.h: the files of this folder, one after the other. */
-#ifndef SHIM_HOOK_H
-#define SHIM_HOOK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -314,5 +313,3 @@ void shim_steered_collectives_done(enum shim_started started);
 void shim_steered_look(void);
 /* It is about to be destroyed; NULL: all are, with the process. */
 void shim_steered_end(const void *handle);
-
-#endif

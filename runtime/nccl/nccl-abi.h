@@ -1,7 +1,6 @@
 /* nccl-abi.h: as much of NCCL's public interface as the wrappers need, from 2.21 on; nccl.h need
  * not be there. Names are NCCL's. */
-#ifndef SHIM_NCCL_ABI_H
-#define SHIM_NCCL_ABI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ typedef struct {
     int minCTAs, maxCTAs, nvlsCTAs, cgaClusterSize;
     const char *algSelection; /* algorithms that it may use; NULL, "": any */
 } ncclCollConfig_t;
-
-#endif

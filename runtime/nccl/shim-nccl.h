@@ -1,6 +1,5 @@
 /* shim-nccl.h: the files of this folder, one after the other. */
-#ifndef SHIM_NCCL_H
-#define SHIM_NCCL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -332,5 +331,3 @@ uint64_t shim_shm_left(void);
 uint64_t shim_memory_left(void);
 /* Bytes that its own limits leave to the process (ulimit -v, -d). UINT64_MAX: there are none. */
 uint64_t shim_memory_limits_left(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* plan.h: this node's part of the step's ring, as tccld wrote it (profiler/client/shim.md, "The
  * plan file"). */
-#ifndef SHIM_PLAN_H
-#define SHIM_PLAN_H
+#pragma once
 
 #include "base/base.h"
 #include "base/lines.h"
@@ -109,5 +108,3 @@ const struct shim_baseline *shim_chain_baseline(const struct shim_chain *chain, 
 
 /* The step's key, to be sent back. */
 void shim_plan_put_key(const struct shim_plan *plan, struct tccl_line_writer *writer);
-
-#endif

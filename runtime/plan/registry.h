@@ -3,8 +3,7 @@
  * machine), mode 0600, sparse. Of the locks only that of
  * the table of entries is held by one process at a time; a process that is killed at any moment
  * leaves nothing that stops others. */
-#ifndef SHIM_REGISTRY_H
-#define SHIM_REGISTRY_H
+#pragma once
 
 #include "plan/plan.h"
 
@@ -158,5 +157,3 @@ void shim_registry_release(struct shim_registry *registry, uint64_t bytes);
  * those that begin with a digit ("2 of 3 rings") the largest one's. */
 bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,
                      int *worst, char worst_text[static 256]);
-
-#endif

@@ -1,6 +1,5 @@
 /* verify.h: the files of this folder, one after the other. */
-#ifndef SHIM_VERIFY_H
-#define SHIM_VERIFY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -164,5 +163,3 @@ enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct s
                                   const int32_t entry[static TCCL_CHAIN_RINGS],
                                   const int32_t exit[static TCCL_CHAIN_RINGS],
                                   char text[static 256]);
-
-#endif

@@ -1,6 +1,5 @@
 /* acct-fields.h: the fields that tcclacct shows of a record. */
-#ifndef TCCL_ACCT_FIELDS_H
-#define TCCL_ACCT_FIELDS_H
+#pragma once
 
 #include <time.h>
 
@@ -32,5 +31,3 @@ __attribute__((format(printf, 1, 2))) char *acct_field_print(const char *format,
 
 /* The field of that name (case-insensitive), else the first that begins with it, else NULL. */
 const struct acct_field *acct_field_find(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* acct-filter.h: what tcclacct's options ask for, as a filter for records (records.h). */
-#ifndef TCCL_ACCT_FILTER_H
-#define TCCL_ACCT_FILTER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -14,5 +13,3 @@ int acct_filter(json_t *filter, const char *option, const char *text, struct tcc
 
 /* The name of one of Slurm's special steps (batch, extern, interactive), or NULL. */
 const char *acct_step_name(json_int_t step);
-
-#endif

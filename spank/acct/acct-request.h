@@ -1,6 +1,5 @@
 /* acct-request.h: which records are asked for, and the query for them. */
-#ifndef TCCL_ACCT_REQUEST_H
-#define TCCL_ACCT_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <time.h>
@@ -38,5 +37,3 @@ json_t *acct_request_summary(struct acct_request *request, int *complete, struct
 enum { ACCT_LOST_TEXT = 256 };
 bool acct_request_lost(const struct acct_request *request, const json_t *records,
                        char text[static ACCT_LOST_TEXT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* acct-ring.h: the ring, or rings, of a step, read from its record (record.h) and shown. */
-#ifndef TCCL_ACCT_RING_H
-#define TCCL_ACCT_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -86,5 +85,3 @@ int acct_ring_text(FILE *out, const json_t *record, int columns, bool colour,
  * "nodes": [{"name", "set"}], "sets": [[chain]]}}; a chain is {"entry", "gpus", "links": [{"kind",
  * "memory"}], "exit"}. A new reference, or NULL with err. */
 json_t *acct_ring_json(json_t *record, struct tccl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* acct-summary.h: the days of a summary (profiler/client/README.md, SUMMARY); the rest of it is in
  * acct.h. */
-#ifndef TCCL_ACCT_SUMMARY_H
-#define TCCL_ACCT_SUMMARY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -18,5 +17,3 @@ struct acct_span {
  * steps. */
 int acct_summary_spans(const json_t *summary, struct acct_span spans[static ACCT_SPANS],
                        json_int_t *each);
-
-#endif

@@ -1,6 +1,5 @@
 /* acct-table.h: records as a table or in parsable form, in the manner of sacct. */
-#ifndef TCCL_ACCT_TABLE_H
-#define TCCL_ACCT_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,5 +38,3 @@ int acct_layout_columns(struct acct_layout *layout, const char *text, struct tcc
 void acct_print_header(FILE *out, const struct acct_layout *layout);
 int acct_print_row(FILE *out, const struct acct_layout *layout, const json_t *record,
                    const struct acct_clock *clock);
-
-#endif

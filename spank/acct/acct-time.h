@@ -1,6 +1,5 @@
 /* acct-time.h: times in the syntax of Slurm's commands. */
-#ifndef TCCL_ACCT_TIME_H
-#define TCCL_ACCT_TIME_H
+#pragma once
 
 #include <stddef.h>
 #include <time.h>
@@ -21,5 +20,3 @@ time_t acct_midnight(time_t now);
 /* Writes a time in the format of SLURM_TIME_FORMAT: NULL or "standard", "relative" (to now), or a
  * format for strftime. */
 void acct_time_print(time_t when, time_t now, const char *format, char *text, size_t size);
-
-#endif

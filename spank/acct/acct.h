@@ -1,6 +1,5 @@
 /* acct.h: what the commands of tcclacct share, and these themselves. */
-#ifndef TCCL_ACCT_H
-#define TCCL_ACCT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -66,5 +65,3 @@ void acct_html_asked(const struct acct_asked *asked, FILE *out);
  * to ferror. */
 void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8);
 void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked *asked);
-
-#endif

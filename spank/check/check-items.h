@@ -1,6 +1,5 @@
 /* check-items.h: the items of tccl-check, and what they share. */
-#ifndef TCCL_CHECK_ITEMS_H
-#define TCCL_CHECK_ITEMS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -208,5 +207,3 @@ int check_machine(const struct check_options *options);
  * the reason. Runs tar and the programs that are asked; changes nothing else. Says on standard
  * error what it waits for where that is a terminal. */
 int check_bundle(const struct check_options *options);
-
-#endif

@@ -1,6 +1,5 @@
 /* plugin.h: the parts of the plugin that need no SPANK around them. */
-#ifndef TCCL_PLUGIN_H
-#define TCCL_PLUGIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -369,5 +368,3 @@ bool task_gpus_hidden(char *const *env, int n_gpus, const char *slurm_conf,
 
 /* How many GPUs each task sees with this option, as it was typed; n_gpus: all of them. */
 int task_gpus_seen(const char *option, int n_gpus);
-
-#endif

@@ -1,6 +1,5 @@
 /* spank-parts.h: the plugin in its contexts, and --tccl in each. */
-#ifndef TCCL_SPANK_PARTS_H
-#define TCCL_SPANK_PARTS_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -63,5 +62,3 @@ int remote_task_init(spank_t spank);
 
 /* At the end of the step on this node. */
 int remote_exit(void);
-
-#endif

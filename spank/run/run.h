@@ -1,6 +1,5 @@
 /* run.h: the parts of tccl-run. */
-#ifndef TCCL_RUN_H
-#define TCCL_RUN_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ struct run_keeping {
 enum { RUN_FOLDER = 64 };
 int run_keeper_start(const struct run_keeping *keeping, int ms, char folder[static RUN_FOLDER],
                      struct tccl_error *err);
-
-#endif

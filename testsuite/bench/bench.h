@@ -1,6 +1,5 @@
 /* bench.h: times, spreads, and results as a table or as JSON. */
-#ifndef TCCL_BENCH_H
-#define TCCL_BENCH_H
+#pragma once
 
 #include "check.h"
 
@@ -85,5 +84,3 @@ static inline void bench_heads(void)
     if (!bench_rows)
         printf("  %-54s %10s %10s %10s %-5s %s\n", "", "min", "median", "max", "", "aim");
 }
-
-#endif

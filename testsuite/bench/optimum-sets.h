@@ -2,8 +2,7 @@
  * nothing with pathfind/search but the model: all sets, one transfer after the other, what can't be
  * better any more cut off; and where there is no time for all, rings of the best set so far are
  * taken out and put back in other ways, by chance. */
-#ifndef TCCL_BENCH_OPTIMUM_SETS_H
-#define TCCL_BENCH_OPTIMUM_SETS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ struct optimum {
 void optimum_sets(const struct tccl_model *model, bool closed,
                   const double bounds[static TCCL_CHAIN_RINGS + 1], double seconds,
                   struct optimum *optimum);
-
-#endif

@@ -1,6 +1,5 @@
 /* toy-model.h: models of machines of any size whose like parts are alike, or nearly. */
-#ifndef TCCL_TOY_MODEL_H
-#define TCCL_TOY_MODEL_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,5 +104,3 @@ static struct tccl_model *toy_model(struct toy toy)
     free(text);
     return model;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* fuzz.h: what each fuzz target gives (LLVMFuzzerTestOneInput, fuzz_seeds), and helpers for them.
  */
-#ifndef TCCL_FUZZ_H
-#define TCCL_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/mman.h>
@@ -86,5 +85,3 @@ static inline void fuzz_add_json(fuzz_add *add, void *context, json_t *json)
     add(context, text, strlen(text));
     json_decref(json);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* comms.h: for programs of this folder that make communicators of all GPUs in one process. */
-#ifndef TCCL_RIG_COMMS_H
-#define TCCL_RIG_COMMS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -25,5 +24,3 @@ static inline ncclResult_t use_comms(ncclComm_t *comms, int n)
     ended = ncclGroupEnd();
     return result == ncclSuccess ? ended : result;
 }
-
-#endif

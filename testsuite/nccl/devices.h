@@ -1,7 +1,6 @@
 /* devices.h: the machine that the stand-in libraries pretend to be on, as describe-machine wrote it
  * into the file that $TCCL_RIG_DEVICES names. */
-#ifndef TCCL_RIG_DEVICES_H
-#define TCCL_RIG_DEVICES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ int rig_find_gpu(const char *busid);
 
 /* Says on stderr that a program asked for what only real devices can do. */
 void rig_refuse(const char *what);
-
-#endif

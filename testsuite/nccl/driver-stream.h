@@ -1,7 +1,6 @@
 /* driver-stream.h: what streams (driver-stream.c) and graphs (driver-graph.c) of the stand-in
  * driver share. Whatever takes a stream, an event or a capture here is called with the lock. */
-#ifndef TCCL_RIG_DRIVER_STREAM_H
-#define TCCL_RIG_DRIVER_STREAM_H
+#pragma once
 
 #include "driver.h"
 
@@ -81,5 +80,3 @@ void rig_capture_leave(struct stream *stream);
 CUresult rig_safe(struct stream *stream, const struct moment *moment);
 /* May something be added to the stream now? */
 CUresult rig_may_add(struct stream *stream);
-
-#endif

@@ -1,7 +1,6 @@
 /* driver.h: what the parts of the stand-in for the CUDA driver share. Its functions are those of
  * cuda.h; the CUDA runtimes of programs and of NCCL above it are real ones. */
-#ifndef TCCL_RIG_DRIVER_H
-#define TCCL_RIG_DRIVER_H
+#pragma once
 
 #include "devices.h"
 #include "kernels.h"
@@ -63,5 +62,3 @@ rig_copies *rig_paced(void);
 
 /* Where an address is. False: not known. Other stand-ins call it, too. */
 bool rig_place(const void *address, struct rig_place *place);
-
-#endif

@@ -1,7 +1,6 @@
 /* kernels.h: NCCL's kernels as host threads (kernels.cc), between the stand-in driver, which knows
  * nothing of NCCL, and a library built with the headers of the NCCL that launches them. */
-#ifndef TCCL_RIG_KERNELS_H
-#define TCCL_RIG_KERNELS_H
+#pragma once
 
 #include "pace.h"
 
@@ -33,5 +32,3 @@ struct rig_kernels {
      * was aborted. copies: NULL, as fast as it can. */
     void (*run)(const void *arguments, unsigned block, int gpu, rig_copies *copies);
 };
-
-#endif

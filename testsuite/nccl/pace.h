@@ -5,8 +5,7 @@
  *
  * Written without the project's own evaluation, which is held against it. Times are scaled: a
  * machine is so many times as slow as its model, since two processors move the bytes. */
-#ifndef TCCL_RIG_PACE_H
-#define TCCL_RIG_PACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ void pace_copy(struct pace_stream *stream, const struct pace_part *parts, int n,
 
 /* The rates of copies that run at once, GB/s, by the model: copy i has the part parts[i] alone. */
 void pace_rates(const struct pace_part *parts, int n, double *rates);
-
-#endif

@@ -1,6 +1,5 @@
 /* ring-collective.h: collectives as training programs start them, of each kind, type and size. */
-#ifndef TCCL_RING_COLLECTIVE_H
-#define TCCL_RING_COLLECTIVE_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -53,5 +52,3 @@ int ring_collective_root(const struct ring_collective *collective, int ranks);
  * element for each rank at least. Returns NCCL's result. */
 ncclResult_t ring_collective_start(const struct ring_collective *collective, ncclComm_t comm,
                                    const void *send, void *receive, cudaStream_t stream);
-
-#endif

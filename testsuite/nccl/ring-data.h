@@ -1,6 +1,5 @@
 /* ring-data.h: what the ranks of a collective send, and what each of them must receive. */
-#ifndef TCCL_RING_DATA_H
-#define TCCL_RING_DATA_H
+#pragma once
 
 #include "ring-collective.h"
 
@@ -22,5 +21,3 @@ size_t ring_data_wrong(const struct ring_collective *collective, int rank, int r
 /* Of all bytes of a rank's result. */
 uint64_t ring_data_digest(const struct ring_collective *collective, int rank, int ranks,
                           const void *received);
-
-#endif

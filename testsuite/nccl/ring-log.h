@@ -1,6 +1,5 @@
 /* ring-log.h: what NCCL says in its log (NCCL_DEBUG=INFO) of the communicators it made. */
-#ifndef TCCL_RING_LOG_H
-#define TCCL_RING_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ void ring_log_free(struct ring_log *log);
 
 /* The member with that communicator, or NULL. */
 const struct ring_member *ring_log_find(const struct ring_log *log, const void *comm);
-
-#endif

@@ -1,7 +1,6 @@
 /* stand-in.h: functions of a library that something stands in for. ANSWER: what they return, of
  * which 0 is success; said before this is included. */
-#ifndef TCCL_STAND_IN_H
-#define TCCL_STAND_IN_H
+#pragma once
 
 /* A function that does what is said, and succeeds; one that answers so. */
 #define DOES(name, arguments, ...)                                                                 \
@@ -15,5 +14,3 @@
     {                                                                                              \
         return __VA_ARGS__;                                                                        \
     }
-
-#endif

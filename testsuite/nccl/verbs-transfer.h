@@ -1,7 +1,6 @@
 /* verbs-transfer.h: queue pairs of the stand-in verbs library that move data between processes of
  * one machine, where kernels run (TCCL_RIG_LAUNCH=run). */
-#ifndef TCCL_RIG_VERBS_TRANSFER_H
-#define TCCL_RIG_VERBS_TRANSFER_H
+#pragma once
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ void rig_remove_pair(struct rig_pair *pair);
 int rig_post_send(struct ibv_qp *pair, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int rig_post_receive(struct ibv_qp *pair, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int rig_poll(struct ibv_cq *queue, int entries, struct ibv_wc *wc);
-
-#endif

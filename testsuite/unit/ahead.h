@@ -1,6 +1,5 @@
 /* ahead.h: tests that measure go ahead of other programs, where they may. */
-#ifndef TCCL_AHEAD_H
-#define TCCL_AHEAD_H
+#pragma once
 
 #include <sched.h>
 
@@ -10,5 +9,3 @@ static inline void go_ahead(void)
     const struct sched_param first = {.sched_priority = 1};
     sched_setscheduler(0, SCHED_FIFO, &first);
 }
-
-#endif

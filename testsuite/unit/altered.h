@@ -1,7 +1,6 @@
 /* altered.h: what planned rings and NCCL's own reach if the model by which they were planned is
  * wrong. */
-#ifndef TCCL_ALTERED_H
-#define TCCL_ALTERED_H
+#pragma once
 
 #include "machines.h"
 #include "owned.h"
@@ -119,5 +118,3 @@ static double alter_ratio(const char *name, double by, bool drop, const struct p
     double ratio = rate_side(model, &planned->ours) / rate_side(model, &planned->nccl);
     return ratio;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* busy.h: tests that were kept from what they waited for, on a machine whose cores others take. */
-#ifndef TCCL_BUSY_H
-#define TCCL_BUSY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,5 +10,3 @@ static inline bool is_busy(void)
     const char *program = getenv("TCCL_IS_BUSY");
     return program && system(program) == 0;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * at the end; tests in the order of the file. TCCL_TEST=NAME runs one alone, TCCL_VERBOSE=1 says
  * how many checks each one made. Each failure is printed; the status is 1 if there were any, 77 if
  * what was tested was skipped. */
-#ifndef TCCL_CHECK_H
-#define TCCL_CHECK_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -198,5 +197,3 @@ void check_write_file(const char *path, const char *text);
 
 /* What a file has, at most 64 KiB; "" where there is none. Static. */
 const char *check_read_file(const char *path);
-
-#endif

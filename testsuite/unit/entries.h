@@ -1,6 +1,5 @@
 /* entries.h: the entries of a chain table that are of some parts, by number. */
-#ifndef TCCL_ENTRIES_H
-#define TCCL_ENTRIES_H
+#pragma once
 
 #include "ring/table.h"
 
@@ -21,5 +20,3 @@ __attribute__((unused)) static struct tccl_result *entry(const struct tccl_table
     while (i-- > 0);
     return own;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* enumerate.h: all chains over a GPU set, one after the other, as an oracle for searches. It shares
  * nothing with them but the types: orders, edges, ports and what NCCL can build are written again.
  */
-#ifndef TCCL_ENUMERATE_H
-#define TCCL_ENUMERATE_H
+#pragma once
 
 #include "chain/chain.h"
 #include "machine/model.h"
@@ -181,5 +180,3 @@ __attribute__((unused)) static double enumerate_best(const struct tccl_model *mo
 {
     return enumerate_best_without(model, gpus, closed, entry, exit, any, NULL);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* joins.h: a row of NODES tccld in a rig (rig.h), with profiles, and what tests do with them:
  * JOINs, LEAVEs, and what is on record. NODES is whoever includes it to say. */
-#ifndef TCCL_JOINS_H
-#define TCCL_JOINS_H
+#pragma once
 
 #include "base/fileio.h"
 #include "check.h"
@@ -149,5 +148,3 @@ static inline json_t *record_of(int node, uint32_t job)
     CHECK_NO(true, "no record of job %u\n", job);
     return json_object();
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* machines.h: the machine models of the testsuite, for tests. */
-#ifndef TCCL_MACHINES_H
-#define TCCL_MACHINES_H
+#pragma once
 
 #include "check.h"
 #include "machine/model.h"
@@ -37,5 +36,3 @@ static inline const struct tccl_machine *machine_of(const char *name)
 {
     return tccl_model_machine(load_machine(name));
 }
-
-#endif

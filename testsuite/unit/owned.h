@@ -1,7 +1,6 @@
 /* owned.h: variables of tests that release what they hold at the end of their scope, as those of
  * base/cleanup.h do. */
-#ifndef TCCL_TEST_OWNED_H
-#define TCCL_TEST_OWNED_H
+#pragma once
 
 #include "check.h"
 #include "machine/model.h"
@@ -13,5 +12,3 @@ OWNED(model, struct tccl_model, tccl_model_free)
 OWNED(search, struct tccl_search, tccl_search_free)
 OWNED(symmetry, struct tccl_symmetry, tccl_symmetry_free)
 OWNED(table, struct tccl_table, tccl_table_free)
-
-#endif

@@ -1,7 +1,6 @@
 /* plain-search.h: the paper's search for the best ring of a node as it stands there: best first
  * over transfer sets, each measured when it is inserted. To compare with. */
-#ifndef TCCL_PLAIN_SEARCH_H
-#define TCCL_PLAIN_SEARCH_H
+#pragma once
 
 #include "chain/chain.h"
 #include "machine/model.h"
@@ -160,5 +159,3 @@ __attribute__((unused)) static long plain_ring(const struct tccl_model *model, u
     free(search.heap);
     return search.measured <= limit ? search.measured : -1;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* profiles.h: small profiles in caches of a test's own. */
-#ifndef TCCL_TEST_PROFILES_H
-#define TCCL_TEST_PROFILES_H
+#pragma once
 
 #include "check.h"
 #include "owned.h"
@@ -57,5 +56,3 @@ make_profile(const char *cache, const struct tccl_machine *machine, int sets, ui
     CHECK_STR(err.text, "");
     return profile;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* puppet.h: a mover that does as it is told: moves at a given rate by the clock (no byte is really
  * moved), starts late, fails, dies or hangs. Strings are in memory shared with its workers. */
-#ifndef TCCL_PUPPET_H
-#define TCCL_PUPPET_H
+#pragma once
 
 #include <dirent.h>
 #include <signal.h>
@@ -192,5 +191,3 @@ static inline struct tccl_site *puppet_site(int gpus)
     site = (struct tccl_site){.machine = {.n_gpus = gpus, .n_memories = 1}};
     return &site;
 }
-
-#endif

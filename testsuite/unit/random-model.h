@@ -1,6 +1,5 @@
 /* random-model.h: small random machine models for property tests. */
-#ifndef TCCL_RANDOM_MODEL_H
-#define TCCL_RANDOM_MODEL_H
+#pragma once
 
 #include "check.h"
 #include "machine/model.h"
@@ -125,5 +124,3 @@ static inline struct tccl_model *random_model(unsigned long *state, int gpus, in
     }
     return model;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* rig.h: a munged of our own in a temporary folder, and any number of real tccld on loopback. */
-#ifndef TCCL_RIG_H
-#define TCCL_RIG_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -213,5 +212,3 @@ static inline void rig_start_tccld(int node)
         exit(1);
     }
 }
-
-#endif

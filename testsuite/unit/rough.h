@@ -1,7 +1,6 @@
 /* rough.h: a back end that measures as real hardware does: with noise, now and then failing, under
  * marks; what it says underneath comes from a model. */
-#ifndef TCCL_ROUGH_H
-#define TCCL_ROUGH_H
+#pragma once
 
 #include "machines.h"
 #include "measure/backends/backend-ops.h"
@@ -127,5 +126,3 @@ static struct tccl_backend *rough_begin(void)
     CHECK_INT(tccl_backend_open_as(&ops, &(struct tccl_backend_options){0}, &backend, ERR), 0);
     return backend;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* sample.h: a small machine and chains on it, built in memory, for tests of tables and kinds. */
-#ifndef TCCL_SAMPLE_H
-#define TCCL_SAMPLE_H
+#pragma once
 
 #include <math.h>
 
@@ -229,5 +228,3 @@ static inline struct tccl_table *sample_table(const struct tccl_machine *machine
     sample_sets(table);
     return table;
 }
-
-#endif

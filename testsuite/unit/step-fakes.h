@@ -1,8 +1,7 @@
 /* step-fakes.h: all that a step in tccld talks to, counted and driven by a test: the clock, the
  * sockets, other nodes, the disk. Messages are as real ones, but for MERGE's classes, of which only
  * the range is left. Nothing real of these is linked. */
-#ifndef TCCL_STEP_FAKES_H
-#define TCCL_STEP_FAKES_H
+#pragma once
 
 #include "base/clock.h"
 #include "check.h"
@@ -482,5 +481,3 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     *ring = strdup("ring");
     return 0;
 }
-
-#endif

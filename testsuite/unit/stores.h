@@ -1,6 +1,5 @@
 /* stores.h: a store of records at a path of the test's. */
-#ifndef TCCL_TEST_STORES_H
-#define TCCL_TEST_STORES_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -106,5 +105,3 @@ static inline json_t *summary_of(const char *path, const json_t *filter, int64_t
     json_t *summary = tccl_records_summary(reader, filter, uid, err);
     return summary;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* backend-ops.h: what a back end implements; seen by backend.c and backend-NAME.c only. */
-#ifndef TCCL_BACKEND_OPS_H
-#define TCCL_BACKEND_OPS_H
+#pragma once
 
 #include "measure/backends/backend.h"
 
@@ -29,5 +28,3 @@ extern const struct tccl_backend_ops tccl_backend_of_model;
 extern const struct tccl_backend_ops tccl_backend_of_noisy;
 extern const struct tccl_backend_ops tccl_backend_of_host;
 extern const struct tccl_backend_ops tccl_backend_of_cuda; /* in builds with CUDA */
-
-#endif

@@ -1,6 +1,5 @@
 /* backend.h: where bandwidths come from: one interface, one back end per file (backend-NAME.c). */
-#ifndef TCCL_BACKEND_H
-#define TCCL_BACKEND_H
+#pragma once
 
 #include <jansson.h>
 
@@ -62,5 +61,3 @@ void tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_sid
  * died) and others can; -1 with err if the back end can't go on. */
 int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *set,
                          struct tccl_measurement *out, struct tccl_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* pooled.h: what back ends have in common that measure with a worker pool. Their state is this. */
-#ifndef TCCL_POOLED_H
-#define TCCL_POOLED_H
+#pragma once
 
 #include "discover/discover.h"
 #include "measure/backends/backend-ops.h"
@@ -37,5 +36,3 @@ void tccl_pooled_others(void *state, const struct tccl_side *others);
 int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                         struct tccl_error *err);
 void tccl_pooled_close(void *state);
-
-#endif

@@ -1,7 +1,6 @@
 /* copy-job.h: what a copying kernel (copy.cu) is told, and how it is started, watched and stopped
  * through page-locked host memory while it runs. Seen by C and by CUDA. */
-#ifndef TCCL_COPY_JOB_H
-#define TCCL_COPY_JOB_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ struct tccl_copy_job {
     uint32_t hold;
     uint32_t unused;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* cuda-driver.h: NVIDIA's driver library, loaded at run time, so that what is built with CUDA also
  * starts where there is no driver. */
-#ifndef TCCL_CUDA_DRIVER_H
-#define TCCL_CUDA_DRIVER_H
+#pragma once
 
 #include <cuda.h>
 
@@ -58,5 +57,3 @@ int tccl_cuda_start(struct tccl_cuda *cuda, struct tccl_error *err);
 /* Fills err with "WHAT: the driver's own text (NAME)". Returns -1. */
 int tccl_cuda_fail(const struct tccl_cuda *cuda, CUresult result, struct tccl_error *err,
                    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-#endif

@@ -2,8 +2,7 @@
  * own for each worker, memory that it lends to other GPUs, and mappings of what it can reach. All
  * of it is kept until the process ends, but for mappings of other GPUs: CUDA lets a GPU reach eight
  * others at once (CUDA_ERROR_TOO_MANY_PEERS), so the one not asked for longest gives way. */
-#ifndef TCCL_CUDA_GPU_H
-#define TCCL_CUDA_GPU_H
+#pragma once
 
 #include "measure/cuda/cuda-driver.h"
 #include "measure/cuda/cuda-request.h"
@@ -72,5 +71,3 @@ CUresult tccl_cuda_engine_arm(struct tccl_cuda_engine *engine, const struct tccl
                               tccl_transfer transfer, int place);
 /* Counts what is done in engine->moved, and with more starts further pieces. Does not wait. */
 CUresult tccl_cuda_engine_pump(struct tccl_cuda_engine *engine, bool more);
-
-#endif

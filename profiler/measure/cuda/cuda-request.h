@@ -3,8 +3,7 @@
  * transfers that one GPU starts run together only out of one process: its keeper. Each worker then
  * starts, watches and stops its own transfer through the control words here, which the kernel reads
  * and writes itself. The requests lie in the workspace's memory of the GPU, at its NUMA node. */
-#ifndef TCCL_CUDA_REQUEST_H
-#define TCCL_CUDA_REQUEST_H
+#pragma once
 
 #include <semaphore.h>
 
@@ -59,5 +58,3 @@ void tccl_cuda_nap(int microseconds);
  * starts the thread that serves the GPU's requests until the process ends; the thread ends the
  * process if the GPU fails for good. Returns 0, or -1 with err. */
 int tccl_cuda_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * our own and the peer's address); and it proves itself (a munge credential around our number and
  * the addresses of both ends), or says why not. So neither believes a user of the other node who
  * has taken the port, nor one in between. Frames and messages as in frame.h and message.h. */
-#ifndef TCCL_PEER_HELLO_H
-#define TCCL_PEER_HELLO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void tccl_peer_refuse(int fd, const char *why);
 int tccl_peer_connect(const char *peer, const char *device, const struct tccl_trust *trust,
                       const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
                       int64_t deadline, struct tccl_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* peer-places.h: the network interfaces of NICs, and the addresses on which a tccl-profile peer
  * serves them. */
-#ifndef TCCL_PEER_PLACES_H
-#define TCCL_PEER_PLACES_H
+#pragma once
 
 #include <netinet/in.h>
 
@@ -35,5 +34,3 @@ int tccl_peer_places(const struct tccl_machine *machine, uint16_t port,
  * or "HOST:PORT". Returns 0, or -1 with err. */
 int tccl_nic_of_peer(const char *peer, const struct tccl_machine *machine, struct tccl_nic *nic,
                      struct tccl_error *err);
-
-#endif

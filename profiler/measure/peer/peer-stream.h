@@ -9,8 +9,7 @@
  *
  * So both sides know at any time what is under way, and nothing of one run is left to the next.
  * Numbers: most significant byte first. */
-#ifndef TCCL_PEER_STREAM_H
-#define TCCL_PEER_STREAM_H
+#pragma once
 
 #include <endian.h>
 #include <poll.h>
@@ -96,5 +95,3 @@ struct tccl_peer_loop;
 struct tccl_peer_loop *tccl_peer_loop_open(int *fd, struct tccl_error *err);
 /* Closes the other end and frees it; *count (or NULL) is what it has seen. NULL is fine. */
 void tccl_peer_loop_close(struct tccl_peer_loop *loop, struct tccl_peer_count *count);
-
-#endif

@@ -1,7 +1,6 @@
 /* rdma.h: one connection between two RDMA devices (a reliable queue pair), over which one side
  * reads and writes memory of the other's. */
-#ifndef TCCL_RDMA_H
-#define TCCL_RDMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ struct tccl_gpu_memory {
  * until the process ends. Returns 0, or -1 with err. */
 int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory *memory,
                         struct tccl_error *err);
-
-#endif

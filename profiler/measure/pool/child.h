@@ -1,7 +1,6 @@
 /* child.h: a process that works for this one and never outlives it: forked, pinned, with nothing
  * of its parent's open but one socket to it. */
-#ifndef TCCL_CHILD_H
-#define TCCL_CHILD_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ int tccl_child_start(struct tccl_child *child, const char *name, const cpu_set_t
 bool tccl_child_ended(struct tccl_child *child, double seconds, char how[TCCL_CHILD_HOW]);
 
 void tccl_child_kill(const struct tccl_child *child); /* does not wait */
-
-#endif

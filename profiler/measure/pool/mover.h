@@ -1,8 +1,7 @@
 /* mover.h: what a worker process does: one transfer, piece by piece, from the common start until it
  * is told to stop. One mover per kind of hardware (mover-NAME.c). All of it runs in the worker,
  * never in the process that leads the pool. */
-#ifndef TCCL_MOVER_H
-#define TCCL_MOVER_H
+#pragma once
 
 #include "measure/pool/workspace.h"
 
@@ -66,5 +65,3 @@ extern const struct tccl_mover tccl_mover_host; /* a core copies between memorie
 extern const struct tccl_mover tccl_mover_cuda; /* a GPU; only in builds with CUDA */
 extern const struct tccl_mover tccl_mover_tcp;  /* a NIC, by TCP */
 extern const struct tccl_mover tccl_mover_nic;  /* a NIC: by RDMA with a peer if it can, or TCP */
-
-#endif

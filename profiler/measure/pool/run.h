@@ -1,7 +1,6 @@
 /* run.h: a run in shared memory: its members, and the words that start and stop them all (see
  * mover.h for what movers see of it); and what the processes of the pool do. */
-#ifndef TCCL_POOL_RUN_H
-#define TCCL_POOL_RUN_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -81,5 +80,3 @@ struct tccl_worker_job {
  * as it lives. */
 void tccl_worker_body(int fd, void *job);
 void tccl_keeper_body(int fd, void *job);
-
-#endif

@@ -1,8 +1,7 @@
 /* workers.h: the worker pool: processes that are started once, pinned near their device, and run
  * the transfers of a set all together, again and again. A worker that dies or hangs fails the run
  * and is replaced at the next one. */
-#ifndef TCCL_WORKERS_H
-#define TCCL_WORKERS_H
+#pragma once
 
 #include "machine/meter.h"
 #include "machine/sides.h"
@@ -69,5 +68,3 @@ int tccl_repeat(struct tccl_workers *workers, const struct tccl_repeat_options *
  */
 double tccl_median(double *values, int n);
 double tccl_spread(const double *sorted, int n);
-
-#endif

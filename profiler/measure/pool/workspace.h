@@ -1,8 +1,7 @@
 /* workspace.h: what the worker processes of a pool share: the machine, memory on every NUMA node,
  * what each GPU lends to the others, and where to run. Made once, before the first worker is
  * forked. */
-#ifndef TCCL_WORKSPACE_H
-#define TCCL_WORKSPACE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ void *tccl_workspace_region(struct tccl_workspace *workspace, struct tccl_device
 
 /* What that GPU's keeper lends. In shared memory. */
 struct tccl_loan *tccl_workspace_loan(struct tccl_workspace *workspace, int gpu);
-
-#endif

@@ -1,8 +1,7 @@
 /* job-facts.h: what slurmctld says of a job, which the job's user can't write, unlike the
  * environment of its steps: a struct tccl_step with the job, its user, array, heterogeneous job,
  * partition, account and QOS, and nothing else. */
-#ifndef TCCL_JOB_FACTS_H
-#define TCCL_JOB_FACTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -35,5 +34,3 @@ int job_facts_put(const struct tccl_step *facts, json_t *record);
 int job_facts_put_key(const struct tccl_step *facts, json_t *record);
 /* Lists in a record's "claimed" which of its members nobody has checked. Returns 0, or -1. */
 int job_claims_mark(json_t *record);
-
-#endif

@@ -1,7 +1,6 @@
 /* jobs.h: asks slurmctld about jobs, by squeue: off the event loop, one question at a time, one
  * for all who ask about a job at the same moment, each within a time. */
-#ifndef TCCL_JOBS_H
-#define TCCL_JOBS_H
+#pragma once
 
 #include "tccld/jobs/job-facts.h"
 #include "tccld/main/daemon.h"
@@ -34,5 +33,3 @@ const struct tccl_step *jobs_known(const struct jobs *jobs, uint32_t job, int64_
 struct job_question *jobs_ask(struct jobs *jobs, uint32_t job, job_answer *answer, void *context);
 /* The answer is no longer wanted. */
 void jobs_forget(struct job_question *question);
-
-#endif

@@ -1,7 +1,6 @@
 /* record-claims.h: records of steps, on their way to the journal, get what slurmctld says of their
  * job in place of what their environment claims. */
-#ifndef TCCL_RECORD_CLAIMS_H
-#define TCCL_RECORD_CLAIMS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -16,5 +15,3 @@ void record_put_checked(struct daemon *daemon, json_t *record, const struct tccl
 /* Keeps a confirmation (taken over), under the same key as its record. */
 void confirmation_put_checked(struct daemon *daemon, json_t *confirmation,
                               const struct tccl_step_key *key);
-
-#endif

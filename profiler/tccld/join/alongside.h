@@ -1,7 +1,6 @@
 /* alongside.h: steps beside each other on this node's GPUs: all that run here, those without a ring
  * of ours included. New steps get their rings beside them. */
-#ifndef TCCL_ALONGSIDE_H
-#define TCCL_ALONGSIDE_H
+#pragma once
 
 #include "client/outcome.h"
 #include "client/step-fields.h"
@@ -44,5 +43,3 @@ void alongside_describe(struct running *running, const struct tccl_step *join,
 void alongside_read_ahead(struct running *running);
 /* The best GPUs, which records name, are looked for between the answers. */
 void alongside_on_place(evutil_socket_t fd, short what, void *running);
-
-#endif

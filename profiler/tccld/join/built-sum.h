@@ -1,6 +1,5 @@
 /* built-sum.h: what the nodes of a range of a step's tree say that NCCL built there, added up. */
-#ifndef TCCL_BUILT_SUM_H
-#define TCCL_BUILT_SUM_H
+#pragma once
 
 #include "client/client.h"
 #include "records/record.h"
@@ -45,5 +44,3 @@ json_t *built_sum_to_json(const struct built_sum *sum);
 /* Of the range [first, end). Returns 0, or -1 with err: it is not of that range, or not a sum. */
 int built_sum_from_json(const json_t *json, int first, int end, struct built_sum *sum,
                         struct tccl_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* chain-lines.h: a chain as the runtime shim reads it, in plan files and in answers to CHAIN
  * (profiler/client/shim.md): with all that the shim, which has no description of the machine,
  * needs to know of its devices. */
-#ifndef TCCL_CHAIN_LINES_H
-#define TCCL_CHAIN_LINES_H
+#pragma once
 
 #include "base/lines.h"
 #include "chain/ring-set.h"
@@ -28,5 +27,3 @@ void chain_lines_put_gpus(struct tccl_line_writer *writer, uint32_t gpus,
 enum { CHAIN_LINES_GPUS = TCCL_MAX_GPUS * TCCL_BUS_TEXT + 1 };
 /* Reads such a line: 1 to TCCL_MAX_GPUS bus ids. Returns how many, or -1. */
 int chain_lines_get_gpus(const struct tccl_lines *lines, tccl_bus gpus[static TCCL_MAX_GPUS]);
-
-#endif

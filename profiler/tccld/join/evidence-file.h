@@ -1,7 +1,6 @@
 /* evidence-file.h: the table of evidence (evidence.h) of a running tccld: kept in
  * StateDir/evidence.json, used where a step starts, and shown. */
-#ifndef TCCL_EVIDENCE_FILE_H
-#define TCCL_EVIDENCE_FILE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -34,5 +33,3 @@ void evidence_apply(struct daemon *daemon, struct tccl_outcome *outcome,
  * without memory. Who the users are is not said. */
 enum { EVIDENCE_SHOWN = 64 };
 json_t *evidence_report(const struct daemon *daemon);
-
-#endif

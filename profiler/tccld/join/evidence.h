@@ -2,8 +2,7 @@
  * this node was the first: a ring that is slower than NCCL's own choice is no longer given, and a
  * profile that promises too much is found out. A table in memory; evidence-file.h keeps it. No
  * clock is used. */
-#ifndef TCCL_EVIDENCE_H
-#define TCCL_EVIDENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,5 +100,3 @@ bool evidence_leaves(const struct evidence_table *table, uint64_t subject, uid_t
  * and known to whoever knows the number, who may as well ask for a ring. */
 enum { TRIAL_WHOLE = 100000 };
 bool trial_draws(const struct tccl_step_key *key, const char *what, int share);
-
-#endif

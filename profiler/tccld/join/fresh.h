@@ -1,7 +1,6 @@
 /* fresh.h: a search for rings on this node as it is now, where those of the profile, judged again,
  * may be far from the best. */
-#ifndef TCCL_FRESH_H
-#define TCCL_FRESH_H
+#pragma once
 
 #include "tccld/main/daemon.h"
 
@@ -12,5 +11,3 @@ struct fresh;
  * to be measured. NULL with err. */
 struct fresh *fresh_new(struct daemon *daemon, struct tccl_error *err);
 void fresh_free(struct fresh *fresh); /* NULL is fine */
-
-#endif

@@ -1,8 +1,7 @@
 /* joint.h: the groups of one step on this node (data, tensor, expert parallel), whose chains are
  * chosen jointly at the first question of one of them, and stay so: each group gets its own part
  * when it asks. */
-#ifndef TCCL_JOINT_H
-#define TCCL_JOINT_H
+#pragma once
 
 #include "ring/groups.h"
 #include "tccld/join/running.h"
@@ -34,5 +33,3 @@ void joint_free(struct joint *joint);           /* NULL is fine */
  * group ran. Borrowed until the next call. */
 const struct tccl_group_choice *joint_choice(struct joint *joint, const struct running_step *step,
                                              const struct tccl_node_class *class, bool closed);
-
-#endif

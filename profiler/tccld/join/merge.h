@@ -1,8 +1,7 @@
 /* merge.h: what is known of a contiguous range of nodes: the classes that occur, and runs of them.
  * A hop depends only on the pair of NICs, so a class is all that the ring needs of a node, and
  * equal nodes cost nothing. */
-#ifndef TCCL_MERGE_H
-#define TCCL_MERGE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -52,5 +51,3 @@ struct tccl_run *merge_runs(const struct merge *merge);
 long merge_neighbours(const struct merge *merge);
 /* GPUs of all nodes. */
 long merge_gpus(const struct merge *merge);
-
-#endif

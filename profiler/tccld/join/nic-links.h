@@ -1,6 +1,5 @@
 /* nic-links.h: which NICs of this node have no link now: no ring leads over them. */
-#ifndef TCCL_NIC_LINKS_H
-#define TCCL_NIC_LINKS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ struct nic_links;
  * NULL with err. */
 struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err);
 void nic_links_free(struct nic_links *links); /* NULL is fine */
-
-#endif

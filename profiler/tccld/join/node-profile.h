@@ -1,7 +1,6 @@
 /* node-profile.h: this node: its description, its profile, and the class it is with some of its
  * GPUs. */
-#ifndef TCCL_NODE_PROFILE_H
-#define TCCL_NODE_PROFILE_H
+#pragma once
 
 #include "client/conf.h"
 #include "machine/machine.h"
@@ -81,5 +80,3 @@ bool own_look_at_place(struct own *own);
 
 /* The machine that the last class was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);
-
-#endif

@@ -1,8 +1,7 @@
 /* node-tree.h: the tree over the nodes of a step, by index: node 0 is the root; the parent of a
  * node is its index with the lowest non-zero digit, in base TREE_FAN, set to 0. So each node heads
  * a contiguous range, and the depth is log N in that base. */
-#ifndef TCCL_NODE_TREE_H
-#define TCCL_NODE_TREE_H
+#pragma once
 
 enum { TREE_FAN = 16 };
 
@@ -17,5 +16,3 @@ int tree_end(int node, int n_nodes);
 /* The child of node after child (give node itself for the first), ascending; -1 after the last. The
  * ranges of the children follow on each other. */
 int tree_next_child(int node, int child, int n_nodes);
-
-#endif

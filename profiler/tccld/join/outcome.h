@@ -1,7 +1,6 @@
 /* outcome.h: how the outcome of a step (client/outcome.h) comes about at its root, and what it is
  * at each node. */
-#ifndef TCCLD_OUTCOME_H
-#define TCCLD_OUTCOME_H
+#pragma once
 
 #include "base/lines.h"
 #include "client/client.h"
@@ -40,5 +39,3 @@ struct outcome_part {
 /* What the class has for this node's place in the ring. Returns 0, or -1: it does not fit. */
 int outcome_part(const struct tccl_outcome *outcome, const struct tccl_step *join,
                  const struct tccl_node_class *class, struct outcome_part *part);
-
-#endif

@@ -1,7 +1,6 @@
 /* phase.h: the phases in a step's life on one node, and the events that lead from one to the next.
  * The table itself is in phase.c; profiler/tccld/join/README.md draws it. */
-#ifndef TCCL_PHASE_H
-#define TCCL_PHASE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -43,5 +42,3 @@ bool phase_is_open(enum step_phase phase);
 /* For logs: "gathering", "JOIN". */
 const char *phase_name(enum step_phase phase);
 const char *phase_event_name(enum step_event event);
-
-#endif

@@ -1,7 +1,6 @@
 /* planfile.h: the file of a step, RunDir/STEP/plan: the lines that a node's tasks read of the ring
  * or of their groups, if the step has a plan, and behind them its record (running.h). */
-#ifndef TCCL_PLANFILE_H
-#define TCCL_PLANFILE_H
+#pragma once
 
 #include <limits.h>
 
@@ -50,5 +49,3 @@ bool planfile_is_folder(const char *name);
 bool planfile_lacks_plan(const char *run_dir, const char *name);
 /* Returns 0, or -1: it is not there, or no folder of ours. */
 int planfile_remove_folder(const char *run_dir, const char *name, struct monitor *monitor);
-
-#endif

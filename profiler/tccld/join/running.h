@@ -3,8 +3,7 @@
  * record: who runs beside whom (alongside.h), what the shim asks (CHAIN, AGREE), what was built,
  * job scripts, and the plugin's presence. Steps that have ended stay known as long as there is
  * room. */
-#ifndef TCCL_RUNNING_H
-#define TCCL_RUNNING_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -260,5 +259,3 @@ json_t *tree_message(const struct running_step *step, const char *type);
  * node that is. past: also one that has ended, of which a verdict is awaited. NULL with err. */
 struct running_step *tree_told(const struct running *running, const json_t *json, bool past,
                                int *node, struct tccl_error *err);
-
-#endif

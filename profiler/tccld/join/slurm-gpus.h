@@ -1,7 +1,6 @@
 /* slurm-gpus.h: slurmd's list of this node's GPUs, read by a thread, and always the one by which
  * the running slurmd counts. */
-#ifndef TCCL_SLURM_GPUS_H
-#define TCCL_SLURM_GPUS_H
+#pragma once
 
 #include "gres/gres.h"
 #include "tccld/main/daemon.h"
@@ -22,5 +21,3 @@ unsigned slurm_gpus_look(struct slurm_gpus *gpus);
  * trusted, and why. */
 int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
                    struct tccl_error *err);
-
-#endif

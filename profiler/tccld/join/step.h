@@ -1,7 +1,6 @@
 /* step.h: steps that start: JOINs of this node, MERGEs of the nodes below it in the tree, the
  * answer of the node above, and what is left of a closed step for nodes that come late. */
-#ifndef TCCL_STEP_H
-#define TCCL_STEP_H
+#pragma once
 
 #include <sys/queue.h>
 #include <time.h>
@@ -319,5 +318,3 @@ int64_t deadline_report(const struct step *step);
 int64_t deadline_plan(const struct step *step);
 /* How long a node that is asked now whether it is alive has to answer, ms; may be negative. */
 int64_t deadline_patience(const struct step *step);
-
-#endif

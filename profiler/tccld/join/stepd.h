@@ -1,6 +1,5 @@
 /* stepd.h: which slurmstepd a plan belongs to, and whether that still lives. */
-#ifndef TCCL_STEPD_H
-#define TCCL_STEPD_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -29,5 +28,3 @@ void stepd_sockets_free(struct stepd_sockets *sockets);
  * second, for all steps. */
 int64_t stepd_sockets_age(struct stepd_sockets *sockets, const char *node,
                           const struct tccl_step_key *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* believed.h: what time it is, as far as records go by it. */
-#ifndef TCCL_BELIEVED_H
-#define TCCL_BELIEVED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ int64_t believed_now(const struct believed *believed, int64_t now_ms);
 int64_t believed_oldest(const struct believed *believed, int days, int64_t clock, int64_t now_ms);
 /* Is a record that comes now dated so far off that its time can't be right? */
 bool believed_misdated(const struct believed *believed, int64_t start, int days, int64_t now_ms);
-
-#endif

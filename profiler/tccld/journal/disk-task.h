@@ -1,6 +1,5 @@
 /* disk-task.h: what the journal does in the disk's thread, and then on the event loop. */
-#ifndef TCCL_DISK_TASK_H
-#define TCCL_DISK_TASK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -66,5 +65,3 @@ void inbox_log_dates(struct disk_task *task);
 
 /* What no batch has taken goes into memory; peers hear nothing, and send it again. */
 void inbox_empty(struct journal *journal);
-
-#endif

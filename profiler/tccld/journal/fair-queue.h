@@ -1,7 +1,6 @@
 /* fair-queue.h: what waits to be done one after the other, so that all users get their turn,
  * however much one of them asks for. */
-#ifndef TCCL_FAIR_QUEUE_H
-#define TCCL_FAIR_QUEUE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -22,5 +21,3 @@ void *fair_queue_take(struct fair_queue *queue);
 void *fair_queue_take_unless(struct fair_queue *queue,
                              int (*has_to_wait)(const void *context, uid_t user),
                              const void *context);
-
-#endif

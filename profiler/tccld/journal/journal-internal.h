@@ -1,6 +1,5 @@
 /* journal-internal.h: a journal as its parts know it. */
-#ifndef TCCL_JOURNAL_INTERNAL_H
-#define TCCL_JOURNAL_INTERNAL_H
+#pragma once
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -164,5 +163,3 @@ int questions_open(struct journal *journal, struct tccl_error *err);
 /* Drops those that wait and ends those under way, for which it waits that long. Returns 0; 1: one
  * is stuck, and uses the journal until the end of the process. */
 int questions_close(struct journal *journal, int wait_ms);
-
-#endif

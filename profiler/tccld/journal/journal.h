@@ -1,7 +1,6 @@
 /* journal.h: where records of steps go: into this node's store, or into its outbox,
  * out of which they are sent to AccountingHost. */
-#ifndef TCCL_JOURNAL_H
-#define TCCL_JOURNAL_H
+#pragma once
 
 #include "tccld/main/daemon.h"
 #include "tccld/net/connection.h"
@@ -35,5 +34,3 @@ void journal_reloaded(struct journal *journal);
 
 /* Handlers of RECORD, LOST, QUERY and SUMMARY. */
 request_handler journal_receive, journal_hear_lost, journal_query, journal_summary;
-
-#endif

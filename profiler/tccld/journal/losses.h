@@ -1,7 +1,6 @@
 /* losses.h: how many records of this node are on no disk: those that wait to be, and those that
  * were lost, however tccld ended. */
-#ifndef TCCL_LOSSES_H
-#define TCCL_LOSSES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ void losses_close(struct losses *losses);
 void losses_pend(struct losses *losses, int change);
 /* Records are lost; pending: how many of them were. */
 void losses_count(struct losses *losses, int64_t count, int pending, int64_t now);
-
-#endif

@@ -1,6 +1,5 @@
 /* daemon.h: the parts of a running tccld, as they know each other. */
-#ifndef TCCL_DAEMON_H
-#define TCCL_DAEMON_H
+#pragma once
 
 #include <event2/event.h>
 #include <jansson.h>
@@ -80,5 +79,3 @@ struct timeval daemon_in(int64_t ms);
  * chance, since the callback comes late? This tccld was given no time to run then, or was busy, and
  * could not hear what others have sent meanwhile. Sets *spared; nobody is spared twice. */
 bool daemon_spares(int64_t due_ms, bool *spared);
-
-#endif

@@ -1,6 +1,5 @@
 /* log.h: tccld's lines on standard error, "tccl: what, where, what now". */
-#ifndef TCCL_LOG_H
-#define TCCL_LOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ struct log_limit {
 };
 void log_limited(struct log_limit *limit, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,7 +1,6 @@
 /* metrics.h: what this tccld has done since its start, in numbers, as OpenMetrics text
  * (https://openmetrics.io) that older readers of Prometheus' text format take as well. */
-#ifndef TCCL_METRICS_H
-#define TCCL_METRICS_H
+#pragma once
 
 #include <time.h>
 
@@ -94,5 +93,3 @@ void metrics_look_at_machine(struct metrics_count *count, time_t now);
  * the event loop. Where there is no profile, or it can't be read, count->profile is all 0; it says
  * why in the place where it matters, to the steps that ask. */
 void metrics_count_profile(struct metrics_count *count, const char *machine, const char *cache_dir);
-
-#endif

@@ -1,6 +1,5 @@
 /* reload.h: reads tccl.conf, at the start and, beside the event loop, at SIGHUP. */
-#ifndef TCCL_RELOAD_H
-#define TCCL_RELOAD_H
+#pragma once
 
 #include "tccld/main/daemon.h"
 
@@ -21,5 +20,3 @@ struct tccl_conf *reload_read(const struct conf_source *source, struct tccl_user
 struct reload *reload_new(struct daemon *daemon, const struct conf_source *source,
                           struct tccl_error *err);
 void reload_free(struct reload *reload); /* NULL is fine */
-
-#endif

@@ -1,8 +1,7 @@
 /* run-dir.h: what is done to files in RunDir, by a thread of its own, one after the other. RunDir
  * is in memory as a rule. Where a site has it on a disk, that may hang, and then only this thread
  * with it. */
-#ifndef TCCL_RUN_DIR_H
-#define TCCL_RUN_DIR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ int run_dir_free(struct run_dir *run_dir);
  * called. For the event loop alone; run_dir NULL: act is called here and now. */
 int run_dir_do(struct run_dir *run_dir, void (*act)(void *task), void (*late)(void *task, int ran),
                void *task, size_t size, struct tccl_error *err);
-
-#endif

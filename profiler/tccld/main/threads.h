@@ -1,7 +1,6 @@
 /* threads.h: a few threads for calls that block (munge, getaddrinfo, the disk), so that the event
  * loop never does. */
-#ifndef TCCL_POOL_H
-#define TCCL_POOL_H
+#pragma once
 
 #include <event2/event.h>
 
@@ -31,5 +30,3 @@ int pool_wait(struct pool *pool, int wait_ms);
 /* The same, and ends the threads; what is stuck beyond that is left to the end of the process. NULL
  * is fine. Returns 0; 1: something is stuck. */
 int pool_free(struct pool *pool, int wait_ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* connection-internal.h: a connection as connection.c and connections.c know it. */
-#ifndef TCCL_CONNECTION_INTERNAL_H
-#define TCCL_CONNECTION_INTERNAL_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -62,5 +61,3 @@ bool connections_own(struct connection *connection, struct share *user);
 void connections_forget(struct connection *connection);
 /* Who makes too much wait in buffers has to go. */
 void connections_bound_buffers(struct connections *all);
-
-#endif

@@ -1,8 +1,7 @@
 /* connection.h: whoever is connected to tccld and asks, for those who answer. The unix socket and
  * TCP are the same from here. A connection has one question under way; the next one is heard when
  * the answer to it has been read. */
-#ifndef TCCL_CONNECTION_H
-#define TCCL_CONNECTION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -55,5 +54,3 @@ struct request {
 
 /* All that tccld is asked (requests.c); a type of NULL ends it. */
 extern const struct request tccld_requests[];
-
-#endif

@@ -1,6 +1,5 @@
 /* frames.h: frames in libevent's buffers. */
-#ifndef TCCL_FRAMES_H
-#define TCCL_FRAMES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@
 int frames_take(struct evbuffer *in, size_t limit, char **data, size_t *size);
 /* Appends a frame. Returns 0, or -1 if it is beyond the limit or without memory. */
 int frames_add(struct evbuffer *out, const char *data, size_t size, size_t limit);
-
-#endif

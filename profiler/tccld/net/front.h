@@ -1,7 +1,6 @@
 /* front.h: a front end (front-unix.c, front-tcp.c): who is at the other end, how a message lies in
  * a frame, and what is allowed; and all connections of one. */
-#ifndef TCCL_FRONT_H
-#define TCCL_FRONT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -106,5 +105,3 @@ struct tcp_socket;
  * yet, it says so and tries again. Returns NULL with err: no memory. */
 struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err);
 void tcp_socket_free(struct tcp_socket *own); /* NULL is fine */
-
-#endif

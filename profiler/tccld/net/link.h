@@ -1,6 +1,5 @@
 /* link.h: one question to the tccld of another node, and its answer. */
-#ifndef TCCL_LINK_H
-#define TCCL_LINK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ bool link_connected(const struct link *link);
 
 /* Ends a link; done is not called. */
 void link_cancel(struct link *link);
-
-#endif

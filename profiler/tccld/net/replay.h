@@ -1,8 +1,7 @@
 /* replay.h: messages between machines that were heard already, so that none counts twice. munged's
  * own replay detection stands in front of this, but is one host's and forgets when munged restarts.
  */
-#ifndef TCCL_REPLAY_H
-#define TCCL_REPLAY_H
+#pragma once
 
 #include "client/message.h"
 
@@ -16,5 +15,3 @@ void replay_free(struct replay *replay);
  * bounded: of very many messages within a minute the oldest are forgotten. */
 int replay_check(struct replay *replay, const struct tccl_envelope *envelope, int64_t now,
                  struct tccl_error *err);
-
-#endif

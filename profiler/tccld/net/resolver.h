@@ -1,6 +1,5 @@
 /* resolver.h: the address of a node's tccld, without ever blocking the event loop. */
-#ifndef TCCL_RESOLVER_H
-#define TCCL_RESOLVER_H
+#pragma once
 
 #include <netdb.h>
 #include <stdbool.h>
@@ -86,5 +85,3 @@ struct peer_trust *peer_trust_new(struct daemon *daemon);
  * stay trusted. */
 void peer_trust_reloaded(struct peer_trust *trust);
 void peer_trust_free(struct peer_trust *trust); /* NULL is fine */
-
-#endif

@@ -1,6 +1,5 @@
 /* seal.h: credentials made and opened in the pool of munge threads. */
-#ifndef TCCL_SEAL_H
-#define TCCL_SEAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
 
 /* Does munge work, and have more to do than it has done? */
 bool seal_is_busy(const struct daemon *daemon);
-
-#endif

@@ -1,7 +1,6 @@
 /* share.h: what one user, or one address, has of tccld's time and memory. A user that floods tccld,
  * or an address, uses up its own share. */
-#ifndef TCCL_SHARE_H
-#define TCCL_SHARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void shares_trust(struct shares *shares, const struct sockaddr *address);
 bool shares_admit(struct shares *shares, const struct sockaddr *address, int64_t now_ms);
 /* Those that are held end with their holders. NULL is fine. */
 void shares_free(struct shares *shares);
-
-#endif

@@ -1,7 +1,6 @@
 /* turns.h: what shares have at the same time of something scarce, and the line in which those wait
  * who have theirs. */
-#ifndef TCCL_TURNS_H
-#define TCCL_TURNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -40,5 +39,3 @@ bool turn_take(struct turns *turns, struct turn *turn, struct share *share, int 
 /* Gives it back, or leaves the line. */
 void turn_end(struct turn *turn);
 void turns_free(struct turns *turns);
-
-#endif

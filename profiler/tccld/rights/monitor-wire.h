@@ -1,7 +1,6 @@
 /* monitor-wire.h: what tccld and its monitor say to each other. Both are one program, forked, so
  * these are plain structs. */
-#ifndef TCCL_MONITOR_WIRE_H
-#define TCCL_MONITOR_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ struct monitor_service {
 /* Gives up what it doesn't need, and serves until tccld ends. For a process that has just been
  * forked and has one thread. */
 _Noreturn void monitor_serve(const struct monitor_service *service);
-
-#endif

@@ -1,8 +1,7 @@
 /* monitor.h: what tccld does as root, where it runs as another user. A small process that stays
  * root, forked at the start, makes and opens munge's credentials, so that those between nodes are
  * root's whatever the user's number is on each of them, and keeps the job's file in /dev/shm. */
-#ifndef TCCL_MONITOR_H
-#define TCCL_MONITOR_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -75,5 +74,3 @@ int drop_to_monitor(struct tccl_error *err);
  * as far as nobody but root can change them or the folders above. For root. What can't be given is
  * left, and the log says so. */
 void hand_over(const struct tccl_conf *conf, uid_t uid);
-
-#endif
