@@ -13,7 +13,12 @@
 #include "nccl/baseline.h"
 #include "search/setmap.h"
 
-static const double MARGIN = 1.5;     /* over the noise and the spreads */
+static const double MARGIN = 1.5; /* over the noise and the spreads, of the median of all */
+/* Of one set: the noise is that within a process. What two processes measure of the same set, one
+ * after the other, differs by 0.03 (standard deviation, an H200), and 40 sets are not to seem to
+ * have drifted for that. */
+static const double ONE = 4;
+enum { MANY = 5 };                    /* for their median to say something */
 static const double EQUAL = 1e-6;     /* rounding */
 static const double TOO_NOISY = 0.25; /* spread of which nothing can be told */
 static const double CHAINS = 0.4;     /* of the sample, at most, */
@@ -149,7 +154,7 @@ static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, str
         one->now = now.failed ? 0 : now.gbps;
         one->spread = now.spread;
         one->noisy = !now.failed && wide > TOO_NOISY;
-        one->limit = MARGIN * fmax(backend->noise, wide) + EQUAL;
+        one->limit = fmax(ONE * backend->noise, MARGIN * wide) + EQUAL;
         same = !one->failed && !one->noisy && fabs(change(one)) <= one->limit;
     }
     one->drifted = !same && !one->failed && !one->noisy;
@@ -160,7 +165,7 @@ static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, str
 
 static void judge(struct tccl_drift *drift, double noise)
 {
-    double ratios[TCCL_DRIFT_SETS], limits[TCCL_DRIFT_SETS];
+    double ratios[TCCL_DRIFT_SETS], limits[TCCL_DRIFT_SETS], wide[TCCL_DRIFT_SETS];
     int told = 0;
     drift->worst = -1;
     for (int i = 0; i < drift->count; i++) {
@@ -171,13 +176,15 @@ static void judge(struct tccl_drift *drift, double noise)
         if (one->noisy || one->failed)
             continue;
         limits[told] = one->limit;
+        wide[told] = fmax(one->spread, one->spread_then);
         ratios[told++] = one->now / one->then;
         if (drift->worst < 0 || fabs(change(one)) > fabs(change(&drift->sets[drift->worst])))
             drift->worst = i;
     }
     drift->median = told > 0 ? tccl_median(ratios, told) : 0;
     drift->limit = told > 0 ? tccl_median(limits, told) : 0;
-    bool all = told > 0 && fabs(drift->median - 1) > fmax(MARGIN * noise, drift->limit) + EQUAL;
+    bool all = told >= MANY &&
+               fabs(drift->median - 1) > MARGIN * fmax(noise, tccl_median(wide, told)) + EQUAL;
     drift->verdict = 2 * told <= drift->count    ? TCCL_DRIFT_UNCLEAR
                      : all || drift->drifted > 0 ? TCCL_DRIFT_DRIFTED
                                                  : TCCL_DRIFT_HOLDS;

@@ -40,10 +40,11 @@ struct tccl_drift_options {
 };
 
 /* Measures again: the best chains and NCCL's own, of the whole node first; transfers alone; and
- * sets that are drawn. A set that differs by more than the noise and its spreads allow is measured
- * three times, and has drifted only if all say so. Nothing is written. Returns 0; 1 if progress
- * stopped it; -1 with err (nothing measured yet, the back end can't go on). clear is right after
- * all. */
+ * sets that are drawn. A set that differs by more than four times the noise, or
+ * one and a half times its spreads, is measured three times, and has drifted only if all say so;
+ * so has the profile if the median of five sets or more differs by one and a half times these.
+ * Nothing is written. Returns 0; 1 if progress stopped it; -1 with err (nothing measured yet, the
+ * back end can't go on). clear is right after all. */
 int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
                      const struct tccl_drift_options *options, struct tccl_drift *drift,
                      struct tccl_error *err);
