@@ -41,6 +41,6 @@ json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_mac
     tccl_set_format(&set, set_text);
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "gpus", gpus, "busids", busids, "edges",
                      edges, "entry", ports ? port_json(chain->entry, machine) : json_null(), "exit",
-                     ports ? port_json(chain->exit, machine) : json_null(), "chain", text, "set",
+                     ports ? port_json(chain->exit, machine) : json_null(), "chain", text, "load",
                      set_text);
 }

@@ -109,6 +109,6 @@ int tccl_expressible(const struct tccl_machine *machine, const struct tccl_chain
 
 /* JSON of a chain (chain-json.c):
  * {"gpus":[3,1],"busids":[…],"edges":[{"kind":"bounce","memory":1,"from":3,"to":1}],
- * "entry":{"nic":"mlx5_0","via":"memory","memory":0},"exit":…,"chain":"…","set":"…"}; entry and
+ * "entry":{"nic":"mlx5_0","via":"memory","memory":0},"exit":…,"chain":"…","load":"…"}; entry and
  * exit are null when closed. A new reference; NULL only without memory. */
 json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_machine *machine);

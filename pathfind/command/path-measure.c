@@ -61,7 +61,7 @@ static json_t *measured_to_json(const struct source *source, const struct measur
         }
         json_array_append_new(members, json);
     }
-    return json_pack("{s:s, s:f, s:s, s:s, s:o}", "set", text, "gbps", measured->gbps, "machine",
+    return json_pack("{s:s, s:f, s:s, s:s, s:o}", "load", text, "gbps", measured->gbps, "machine",
                      source->machine.name, "source", source->name, "transfers", members);
 }
 

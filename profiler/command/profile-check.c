@@ -43,7 +43,7 @@ static json_t *set_to_json(const struct tccl_drift_set *one)
 {
     char text[TCCL_SET_TEXT];
     tccl_set_format(&one->set, text);
-    return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:b}", "set", text, "what",
+    return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:b}", "load", text, "what",
                      one->what, "gbps_then", one->then, "gbps", one->now, "spread_then",
                      one->spread_then, "spread", one->spread, "limit", one->limit, "drifted",
                      one->drifted, "noisy", one->noisy, "failed", one->failed);
@@ -59,7 +59,7 @@ static json_t *drift_to_json(const struct tccl_profile *profile, const struct tc
                      tccl_profile_id(profile), "folder", tccl_profile_folder(profile), "verdict",
                      verdicts[drift->verdict], "checked", drift->count, "drifted", drift->drifted,
                      "noisy", drift->noisy, "failed", drift->failed, "median_ratio", drift->median,
-                     "limit", drift->limit, "seed", (json_int_t)seed, "sets", sets);
+                     "limit", drift->limit, "seed", (json_int_t)seed, "loads", sets);
 }
 
 static int by_change(const void *a, const void *b)

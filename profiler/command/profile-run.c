@@ -55,7 +55,7 @@ static json_t *summary(const struct tccl_profile *profile, const struct tccl_fil
         end->done, "tables_total", end->total, "tables_before", end->kept, "proven", end->proven,
         "partial", end->partial, "measured", (json_int_t)end->measured, "measured_before",
         (json_int_t)end->known, "failed", (json_int_t)end->failed, "noisy", (json_int_t)end->noisy,
-        "measured_for_sets", (json_int_t)end->sets, "shared", (json_int_t)end->shared, "pruned",
+        "measured_for_rings", (json_int_t)end->sets, "shared", (json_int_t)end->shared, "pruned",
         (json_int_t)end->pruned, "interrupted", rc == TCCL_FILL_STOPPED, "time_over",
         rc == TCCL_FILL_TIME);
     if (json && end->phase == TCCL_FILL_TOGETHER) {

@@ -156,7 +156,7 @@ static int show_json(struct tccl_profile *profile)
     return profile_print(json_pack(
         "{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o}", "id", tccl_profile_id(profile), "name",
         tccl_profile_machine(profile)->name, "source", tccl_profile_source(profile), "folder",
-        tccl_profile_folder(profile), "sets", (json_int_t)count_sets(profile), "last_measured",
+        tccl_profile_folder(profile), "loads", (json_int_t)count_sets(profile), "last_measured",
         (json_int_t)tccl_profile_time(profile), "machine",
         tccl_machine_to_json(tccl_profile_machine(profile)), "tables", rows));
 }
@@ -288,7 +288,7 @@ static json_t *entry_to_json(const struct tccl_profile *profile, long sets, int 
 {
     return json_pack("{s:s, s:s, s:s, s:I, s:i, s:I}", "id", tccl_profile_id(profile), "name",
                      tccl_profile_machine(profile)->name, "source", tccl_profile_source(profile),
-                     "sets", (json_int_t)sets, "tables", tables, "last_measured",
+                     "loads", (json_int_t)sets, "tables", tables, "last_measured",
                      (json_int_t)tccl_profile_time(profile));
 }
 

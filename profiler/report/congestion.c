@@ -222,9 +222,9 @@ json_t *tccl_congestion_to_json(const struct tccl_congested *congested)
 {
     char set[TCCL_SET_TEXT];
     tccl_set_format(&congested->set, set);
-    return json_pack("{s:s, s:f, s:f, s:b, s:f, s:b, s:s, s:I}", "set", set, "gbps",
+    return json_pack("{s:s, s:f, s:f, s:b, s:f, s:b, s:s, s:I}", "load", set, "gbps",
                      congested->gbps, "alone_gbps", congested->alone, "alone_at_least",
                      congested->at_least, "ratio", congested->ratio, "noisy", congested->noisy,
                      "from", congested->from == TCCL_ANSWER_MODEL ? "model" : "measured",
-                     "larger_sets", (json_int_t)congested->hides);
+                     "larger_loads", (json_int_t)congested->hides);
 }

@@ -174,7 +174,7 @@ static json_t *quality_to_json(const struct tccl_quality *quality)
     for (int i = 0; i < TCCL_MARKS; i++)
         if (quality->marks & 1u << i)
             json_array_append_new(marks, json_string(tccl_mark_name(1u << i)));
-    json = json_pack("{s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:n, s:n, s:n}", "sets",
+    json = json_pack("{s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:n, s:n, s:n}", "loads",
                      (json_int_t)quality->sets, "noisy", (json_int_t)quality->noisy, "failed",
                      (json_int_t)quality->failed, "marked", (json_int_t)quality->marked, "marks",
                      marks, "median_spread", quality->median_spread, "worst_spread",
@@ -261,7 +261,7 @@ static json_t *faster_to_json(const struct tccl_report *report)
     for (int i = 0; i < report->n_faster; i++) {
         tccl_set_format(&report->faster[i].part->set, part);
         tccl_set_format(&report->faster[i].whole->set, whole);
-        json_array_append_new(list, json_pack("{s:s, s:f, s:s, s:f}", "set", part, "gbps",
+        json_array_append_new(list, json_pack("{s:s, s:f, s:s, s:f}", "load", part, "gbps",
                                               report->faster[i].part_gbps, "larger", whole,
                                               "larger_gbps", report->faster[i].whole_gbps));
     }

@@ -196,7 +196,7 @@ json_t *acct_ring_json(json_t *record, struct tccl_error *err)
     for (int run = 0; good && run < ring->n_runs; run++)
         for (int i = 0; i < ring->runs[run].count; i++)
             json_array_append_new(nodes, json_pack("{s:s, s:i}", "name",
-                                                   ring->names[ring->runs[run].first + i], "set",
+                                                   ring->names[ring->runs[run].first + i], "chains",
                                                    ring->runs[run].set));
     for (int i = 0; good && i < ring->n_sets; i++) {
         json_t *chains = json_array();
@@ -207,7 +207,7 @@ json_t *acct_ring_json(json_t *record, struct tccl_error *err)
     if (good) {
         json = json_pack("{s:O, s:{s:b, s:b, s:i, s:O, s:O}}", "step", record, "ring", "closed",
                          ring->sets[0].chains[0].closed, "cut", ring->cut, "rings", ring->n_rings,
-                         "nodes", nodes, "sets", sets);
+                         "nodes", nodes, "chains", sets);
         if (!json)
             tccl_fail(err, "out of memory for a ring");
     }

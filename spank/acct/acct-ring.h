@@ -82,6 +82,6 @@ int acct_ring_text(FILE *out, const json_t *record, int columns, bool colour,
                    struct tccl_error *err);
 
 /* As an object: {"step": the record, "ring": {"closed", "cut", "rings": how many run at once,
- * "nodes": [{"name", "set"}], "sets": [[chain]]}}; a chain is {"entry", "gpus", "links": [{"kind",
- * "memory"}], "exit"}. A new reference, or NULL with err. */
+ * "nodes": [{"name", "chains": index}], "chains": [[chain]]}}; a chain is {"entry", "gpus",
+ * "links": [{"kind", "memory"}], "exit"}. A new reference, or NULL with err. */
 json_t *acct_ring_json(json_t *record, struct tccl_error *err);

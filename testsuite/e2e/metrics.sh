@@ -101,7 +101,7 @@ PYTHON
 equal "profile" "$(value n1 tccl_profile)" 1
 tables=$(find "$(readlink -f "$cluster/nodes/n1/kind")"/cache/*/chains -name '*.chains' | wc -l)
 equal "GPU sets" "$(parsed n1 tccl_profile_gpu_sets source=model)" "$tables"
-equal "noisy sets" "$(parsed n1 tccl_profile_noisy_sets)" 0
+equal "noisy loads" "$(parsed n1 tccl_profile_noisy_loads)" 0
 
 # node_exporter takes it.
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

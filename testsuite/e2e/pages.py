@@ -87,11 +87,11 @@ def check_ring(tree):
     nodes = tables(tree)["Nodes in ring order, with the path of the data on each"]
     cards = []  # nodes with the same chains that follow each other are one card
     for node in answer["ring"]["nodes"]:
-        if not cards or cards[-1][0] != node["set"]:
-            cards.append([node["set"], 0])
+        if not cards or cards[-1][0] != node["chains"]:
+            cards.append([node["chains"], 0])
         cards[-1][1] += 1
     check("chains", [row[1:] for row in nodes],
-          [[str(count), "".join(map(chain_text, answer["ring"]["sets"][own]))] for own, count in cards])
+          [[str(count), "".join(map(chain_text, answer["ring"]["chains"][own]))] for own, count in cards])
     said = {"no call": "Planned: "}.get(answer["step"]["built"], "Predicted: ")  # no NCCL runs here
     check("first sentence", words_of(tree.find("body/header/p")).split(" GB/s")[0],
           f"{said}{answer['step']['gbps']:.2f} in place of {answer['step']['baseline_gbps']:.2f}")
@@ -99,7 +99,7 @@ def check_ring(tree):
     stops = [word for word in answer["step"]["baseline_rings"].replace("|", " ").split() if word.isdigit()]
     check("GPUs of NCCL's own", nccl.count("gpu"), len(stops))
     boxes = [rect.get("class") for rect in tree.iter("rect")]
-    check("GPUs drawn", boxes.count("gpu") - nccl.count("gpu"), sum(len(chain["gpus"]) for own, _ in cards for chain in answer["ring"]["sets"][own]))
+    check("GPUs drawn", boxes.count("gpu") - nccl.count("gpu"), sum(len(chain["gpus"]) for own, _ in cards for chain in answer["ring"]["chains"][own]))
     check("heading", words_of(tree.find("body/header/h1")), f"Step {answer['step']['job']}.0: train <b>all</b> of nobody")
     check("bandwidths", [row[1] for row in tables(tree)["Bandwidth of the ring and what to compare it with"]],
           [f"{answer['step'][name]:.2f}" for name in ("gbps", "baseline_gbps", "bound_gbps")])

@@ -47,7 +47,7 @@ recorded "$(job_of)" 0 rings "$n"
 recorded "$(job_of)" 0 fewer_rings ""
 equal "ring in the record" "$(record "$(job_of)" 0 ring)" "$(values TCCL_RING)"
 matches "the drawing" "$(admin tcclacct ring "$(job_of)")" "*, $n rings of *, together *ring 1: mlx5_*ring $n: mlx5_*"
-equal "its JSON" "$(admin tcclacct ring --json "$(job_of)" | python3 -c 'import json, sys; ring = json.load(sys.stdin)["ring"]; print(ring["rings"], {len(chains) for chains in ring["sets"]})')" "$n {$n}"
+equal "its JSON" "$(admin tcclacct ring --json "$(job_of)" | python3 -c 'import json, sys; ring = json.load(sys.stdin)["ring"]; print(ring["rings"], {len(chains) for chains in ring["chains"]})')" "$n {$n}"
 
 echo "--- one node"
 srun_show -w n1 -N1 --gpus=8 --tccl=on

@@ -18,8 +18,8 @@ texts = ["".join(t.data for t in e.childNodes) for e in picture.getElementsByTag
 boxes = [e.getAttribute("class") for e in picture.getElementsByTagName("rect")]
 
 # Nodes with the same chains that follow each other are one card for each ring; one ring is below the other.
-runs = [own for own, _ in itertools.groupby(n["set"] for n in ring["nodes"])]
-cards = [ring["sets"][own][number] for number in range(ring["rings"]) for own in runs]
+runs = [own for own, _ in itertools.groupby(n["chains"] for n in ring["nodes"])]
+cards = [ring["chains"][own][number] for number in range(ring["rings"]) for own in runs]
 stops = [word for word in step["baseline_rings"].replace("|", " ").split() if word.isdigit()]
 assert stops and [t for t in own if t.startswith("GPU ") and t[4:].isdigit()] == [f"GPU {gpu}" for gpu in stops], (own, stops)
 gpus = [f"GPU {gpu}" for card in cards for gpu in card["gpus"]]
@@ -31,7 +31,7 @@ assert boxes.count("gpu") == len(gpus) and boxes.count("nic") == 2 * len(cards),
 assert any(step["job_name"] in t for t in texts), texts
 assert f"{step['gbps']:.2f} GB/s" in texts and f"{step['baseline_gbps']:.2f} GB/s" in texts, texts
 names = [node["name"] for node in ring["nodes"]]
-assert len(names) == step["n_nodes"] and sum(len(ring["sets"][n["set"]][0]["gpus"]) for n in ring["nodes"]) == step["gpus"]
+assert len(names) == step["n_nodes"] and sum(len(ring["chains"][n["chains"]][0]["gpus"]) for n in ring["nodes"]) == step["gpus"]
 for element in picture.getElementsByTagName("*"):
     for name, value in element.attributes.items():
         assert name != "href" and not name.endswith(":href") and not name.startswith("on"), name

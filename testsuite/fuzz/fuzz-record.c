@@ -105,7 +105,7 @@ static void check_record(json_t *record)
     FUZZ_CHECK(!strstr(svg, "=\"-")); /* nothing is outside of the sheet */
     check_page(page);
     json_t *ring = json_object_get(json, "ring");
-    FUZZ_CHECK(json_array_size(json_object_get(ring, "sets")) <=
+    FUZZ_CHECK(json_array_size(json_object_get(ring, "chains")) <=
                json_array_size(json_object_get(ring, "nodes")));
 }
 

@@ -323,7 +323,7 @@ TEST(sets_drawn)
     cleanup_json json_t *json = acct_ring_json(record, ERR);
     int rings = 0;
     const char *entry = "";
-    CHECK_INT(json_unpack(json, "{s:{s:i, s:[[], [{}, {s:s}]]}}", "ring", "rings", &rings, "sets",
+    CHECK_INT(json_unpack(json, "{s:{s:i, s:[[], [{}, {s:s}]]}}", "ring", "rings", &rings, "chains",
                           "entry", &entry),
               0);
     CHECK_INT(rings, 2);
@@ -638,8 +638,8 @@ TEST(json)
     int chain = -1, memory = -1, closed = -1;
     const char *name = "", *kind = "", *entry = "";
     CHECK_INT(json_unpack(json, "{s:{s:b, s:[{}, {s:s, s:i}], s:[[], [{s:s, s:[{s:s, s:i}]}]]}}",
-                          "ring", "closed", &closed, "nodes", "name", &name, "set", &chain, "sets",
-                          "entry", &entry, "links", "kind", &kind, "memory", &memory),
+                          "ring", "closed", &closed, "nodes", "name", &name, "chains", &chain,
+                          "chains", "entry", &entry, "links", "kind", &kind, "memory", &memory),
               0);
     CHECK(closed == 0 && chain == 1 && memory == 1);
     CHECK_STR(name, "n2");

@@ -154,8 +154,8 @@ TEST(profile)
         const char *name;
         int value; /* -1: not in the text */
     } wanted[] = {{"tccl_profile_age_seconds", 1100}, {"tccl_chains_age_seconds", -1},
-                  {"tccl_profile_sets", 120},         {"tccl_profile_noisy_sets", 3},
-                  {"tccl_profile_failed_sets", 1},    {"tccl_profile_gpu_sets", 15}};
+                  {"tccl_profile_loads", 120},        {"tccl_profile_noisy_loads", 3},
+                  {"tccl_profile_failed_loads", 1},   {"tccl_profile_gpu_sets", 15}};
     char *text = metrics_text(metrics, &profile, &found, 1000, 2000), begin[128];
     CHECK_INT((int)value_of(text, "tccl_profile"), 1);
     for (size_t i = 0; i < COUNT(wanted); i++) {

@@ -464,14 +464,14 @@ static void check_json(const struct tccl_machine *machine)
                    " \"entry\": {\"nic\": \"mlx5_0\", \"via\": \"memory\", \"memory\": 0},"
                    " \"exit\": {\"nic\": \"mlx5_0\", \"via\": \"gpu\", \"gpu\": 0},"
                    " \"chain\": \"mlx5_0 -m0> 3 -m1> 1 -w> 0 -g> mlx5_0\","
-                   " \"set\": \"g1>g0 g3>m1 g1<m1 g3<m0 n0<g0 n0>m0\"}",
+                   " \"load\": \"g1>g0 g3>m1 g1<m1 g3<m0 n0<g0 n0>m0\"}",
                    0, NULL);
     struct tccl_set a, b;
-    CHECK_INT(tccl_set_parse(json_string_value(json_object_get(json, "set")), &a, NULL), 0);
-    CHECK_INT(tccl_set_parse(json_string_value(json_object_get(expected, "set")), &b, NULL), 0);
+    CHECK_INT(tccl_set_parse(json_string_value(json_object_get(json, "load")), &a, NULL), 0);
+    CHECK_INT(tccl_set_parse(json_string_value(json_object_get(expected, "load")), &b, NULL), 0);
     CHECK(tccl_set_equal(&a, &b));
-    json_object_del(json, "set");
-    json_object_del(expected, "set");
+    json_object_del(json, "load");
+    json_object_del(expected, "load");
     CHECK(json_equal(json, expected));
 
     CHECK_INT(tccl_chain_parse("0 -r> 1 -r> 0", machine, &chain, NULL), 0);

@@ -196,11 +196,11 @@ static void put_profile(FILE *out, const struct metrics_profile *profile, time_t
     if (profile->searched)
         put_gauge(out, profile, "tccl_chains_age_seconds", "seconds",
                   "Since the oldest of the chain tables was written.", age(profile->searched, now));
-    put_gauge(out, profile, "tccl_profile_sets", NULL,
+    put_gauge(out, profile, "tccl_profile_loads", NULL,
               "Measured loads (transfers that ran at once).", profile->sets);
-    put_gauge(out, profile, "tccl_profile_noisy_sets", NULL,
+    put_gauge(out, profile, "tccl_profile_noisy_loads", NULL,
               "Measured loads whose repeats did not agree.", profile->noisy);
-    put_gauge(out, profile, "tccl_profile_failed_sets", NULL, "Loads that could not be measured.",
+    put_gauge(out, profile, "tccl_profile_failed_loads", NULL, "Loads that could not be measured.",
               profile->failed);
     put_gauge(out, profile, "tccl_profile_gpu_sets", NULL, "GPU sets with chains.",
               profile->tables);
