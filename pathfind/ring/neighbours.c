@@ -36,15 +36,27 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
     return 0;
 }
 
-bool tccl_beside_collapses(const struct tccl_beside *beside, const struct tccl_side *side,
-                           const struct tccl_worth *worth)
+/* What each ring of all sides has where they only share, but for what is no noise. */
+static double fair(const struct tccl_beside *beside, const struct tccl_side *side)
 {
     double time = side->rings / side->alone;
     for (int i = 0; i < beside->n; i++)
         time += beside->others[i]->rings / beside->alone[i];
-    bool any = worth->gbps < TCCL_COLLAPSED * side->rings / time;
+    return TCCL_COLLAPSED / time;
+}
+
+bool tccl_beside_held_up(const struct tccl_beside *beside, const struct tccl_side *side,
+                         const struct tccl_worth *worth)
+{
+    return worth->basis != TCCL_BASIS_BOUNDS && worth->gbps < fair(beside, side) * side->rings;
+}
+
+bool tccl_beside_collapses(const struct tccl_beside *beside, const struct tccl_side *side,
+                           const struct tccl_worth *worth)
+{
+    bool any = tccl_beside_held_up(beside, side, worth);
     for (int i = 0; i < beside->n; i++)
-        any = any || worth->others[i] < TCCL_COLLAPSED * beside->others[i]->rings / time;
+        any = any || worth->others[i] < fair(beside, side) * beside->others[i]->rings;
     return any && worth->basis != TCCL_BASIS_BOUNDS;
 }
 

@@ -41,6 +41,9 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
  * collapse beside those of others. Not by bounds, which are that. */
 bool tccl_beside_collapses(const struct tccl_beside *beside, const struct tccl_side *side,
                            const struct tccl_worth *worth);
+/* Has the side itself less than that? */
+bool tccl_beside_held_up(const struct tccl_beside *beside, const struct tccl_side *side,
+                         const struct tccl_worth *worth);
 /* Is a better than b: by more than this ratio in the least share, else in the sum? */
 bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise);
 

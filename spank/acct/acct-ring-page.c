@@ -79,6 +79,7 @@ static void put_facts(const json_t *record, struct acct_drawn *drawn, FILE *out)
                  {"Reason", "Reason"},
                  {"Built", "What NCCL built"},
                  {"BuiltReason", "Reason or difference"},
+                 {"Slowed", "What began beside it and slows it down"},
                  {"NCCL", "Version of NCCL"},
                  {"AchievedGBps", "Achieved by the best tenth of its large collectives, GB/s"},
                  {"AchievedMedian", "Achieved by half of them, GB/s"},

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Two jobs whose copies collapse beside each other, on a node such as turin-pex890 that was measured, with noise, pair by pair: {0,4}
-# runs NCCL's own rings (its mode is off), {1,6} begins. With a ring of ours both keep their part; without, the log says so, and place and
-# gres put jobs elsewhere. What each has in truth is what the node's model says of the chains that run.
+# runs NCCL's own rings (its mode is off), {1,6} begins. With a ring of ours both keep their part; without, the log says so, and
+# the record of the first, and place and gres put jobs elsewhere. What each has in truth is what the node's model says of the chains that run.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -92,11 +92,26 @@ echo "least share of the jobs on GPUs 0,4 and 1,6: $with with our ring for the s
 above "least share with our ring" "$with" 0.3
 below "least share with NCCL's own" "$without" 0.05
 ! said >/dev/null || fail "the log says what is not so: $(said)"
+sleep 2 # a look at those that ran before
+! grep "is slowed down" "$cluster/log/tccld@n1.out" || fail "the first is told of a ring that leaves it its share"
 
 echo "--- a job with its mode off: the log says what it does"
 begin 1,6 second --tccl=off
 eventually "a line in tccld's log" said
 said
+on_gpus() { # GPUS: the job that has these
+    local job
+    for job in $(user squeue -h -t R -o %A); do
+        user scontrol -d show job "$job" | grep -qE "\(IDX:$1\)" && echo "$job"
+    done
+}
+first=$(on_gpus 0,4) second=$(on_gpus 1,6)
+
+echo "--- who ran before is told, in its record; who came is not, nor is anybody whom a ring of ours left alone"
+recorded "$first" 0 slowed 'n1: a step began later on GPUs 1,6: copies of both hold each other up: * of * GB/s on GPUs 0,4'
+record "$first" 0 slowed
+equal "the state of the first" "$(record "$first" 0 state)" off
+equal "Slowed of the second" "$(record "$second" 0 slowed)" ""
 end
 
 echo "--- place: none of the sets that come before the last ones collapse, whatever runs there"

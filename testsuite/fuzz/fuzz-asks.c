@@ -72,6 +72,14 @@ void alongside_on_place(evutil_socket_t fd, short what, void *running)
 {
 }
 
+void alongside_began(struct running *running, const struct running_step *step)
+{
+}
+
+void alongside_on_look(evutil_socket_t fd, short what, void *running)
+{
+}
+
 /* This is the first node: none of these is called. */
 struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
                       void (*done)(void *context, json_t *answer, const struct tccl_error *err),

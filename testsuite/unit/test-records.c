@@ -131,6 +131,34 @@ TEST(achieved_share)
     }
 }
 
+/* That a step was slowed down stays, whatever is said of what was built before or afterwards, or of
+ * what it achieved. */
+TEST(slowed)
+{
+    static const char *const words[] = {"", "applied", "not used"};
+    const char *text = "n1: a step began later on GPUs 1,6";
+    for (int before = 0; before < 3; before++)
+        for (int after = 0; after < 3; after++) {
+            owned(records) struct tccl_records *records = new_store_at(path);
+            const char *built[] = {words[before], "not used", words[after]};
+            put_record(records, step_record(1, "planned", 1000));
+            for (int i = 0; i < 3; i++) {
+                json_t *said = *built[i] ? built_record(1, built[i], "", 1000) : NULL;
+                if (said && i == 1)
+                    json_object_set_new(said, "slowed", json_string(text));
+                if (said && i == 2)
+                    json_object_update_new(said, json_pack("{s:i}", "sent_bytes", 1 << 20));
+                if (said)
+                    put_record(records, said);
+            }
+            cleanup_json json_t *found = find_records(records, json_object(), -1, 1 << 20);
+            const json_t *one = json_array_get(found, 0);
+            CHECK_STR(json_string_value(json_object_get(one, "slowed")), text);
+            CHECK((before == 1 || after == 1) ==
+                  (strcmp(json_string_value(json_object_get(one, "built")), "yes") == 0));
+        }
+}
+
 TEST(without_a_class)
 {
     const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)";

@@ -15,7 +15,7 @@
 #include "tccld/join/outcome.h"
 #include "tccld/join/running.h"
 
-enum { PLACE_MS = 10, READ_MS = 100, SEEN = TCCL_MAX_SIDES - 1 };
+enum { PLACE_MS = 10, READ_MS = 100, LOOK_MS = 1000, SEEN = TCCL_MAX_SIDES - 1 };
 
 void alongside_plan(struct running *running, struct running_step *step,
                     const struct tccl_outcome *outcome, const struct tccl_step *join,
@@ -25,6 +25,7 @@ void alongside_plan(struct running *running, struct running_step *step,
     struct tccl_named_rings named;
     struct outcome_part part;
     char text[TCCL_RINGS_TEXT];
+    alongside_began(running, step);
     step->plan = true;
     step->ring = outcome->state == TCCL_STATE_PLANNED;
     step->measure = outcome->measure;
@@ -87,8 +88,10 @@ void alongside_on_place(evutil_socket_t fd UNUSED, short what UNUSED, void *argu
 /* The others that run, each with GPUs of its own. */
 struct alongside {
     struct tccl_side sides[SEEN];
-    uint32_t gpus; /* of all of them, and the step's own */
-    int steps;     /* of which anything counts */
+    struct running_step *who[SEEN];
+    uint32_t own[SEEN]; /* GPUs of each */
+    uint32_t gpus;      /* of all of them, and the step's own */
+    int steps;          /* of which anything counts */
     struct tccl_beside beside;
     struct tccl_neighbour *named; /* of each, what the record says; NULL: nobody asks */
 };
@@ -169,8 +172,7 @@ static int see_nccl(struct running *running, const struct running_step *step, ui
 }
 
 /* GPUs that a step before this one has, in part at least, are not seen twice. */
-static void see_step(struct running *running, const struct running_step *step,
-                     struct alongside *seen)
+static void see_step(struct running *running, struct running_step *step, struct alongside *seen)
 {
     struct daemon *daemon = running->daemon;
     uint32_t gpus;
@@ -179,6 +181,8 @@ static void see_step(struct running *running, const struct running_step *step,
         (gpus & seen->gpus))
         return;
     seen->gpus |= gpus;
+    seen->who[seen->beside.n] = step;
+    seen->own[seen->beside.n] = gpus;
     seen->sides[seen->beside.n] = (struct tccl_side){0};
     if (step->rings && step->built > 0 && see_ring(running, step, seen)) {
         seen->steps++;
@@ -201,13 +205,14 @@ static int rank_of(const struct running_step *step)
     return step->rings && step->built > 0 ? RINGS : OTHERS;
 }
 
+/* key: of one that does not count; NULL: all do. */
 static void see_all(struct running *running, const struct tccl_step_key *key,
                     struct alongside *seen)
 {
-    const struct running_step *step;
+    struct running_step *step;
     for (int rank = 0; rank < RANKS; rank++) {
         TAILQ_FOREACH(step, &running->live, link)
-        if (rank_of(step) == rank && !tccl_key_equal(&step->key, key))
+        if (rank_of(step) == rank && (!key || !tccl_key_equal(&step->key, key)))
             see_step(running, step, seen);
     }
 }
@@ -297,6 +302,61 @@ void alongside_warn(struct running *running, const struct running_step *step)
                 "other down: %.1f of %.1f GB/s: with --tccl=on, or on other GPUs, they may not "
                 "(tccl-path place --gpus %d --busy %s)",
                 step->folder, own, others, worth.gbps, side.alone, step->n_gres, others);
+}
+
+/* ---- those that ran before ---- */
+
+void alongside_began(struct running *running, const struct running_step *step)
+{
+    struct timeval soon = daemon_in(LOOK_MS);
+    if (step->order <= running->looked)
+        running->looked = step->order - 1;
+    if (running->look && !event_pending(running->look, EV_TIMEOUT, NULL))
+        event_add(running->look, &soon);
+}
+
+/* Has the one less beside the other than sharing explains? Says so. */
+static void look_at(struct running *running, const struct alongside *seen, int one, int other)
+{
+    struct running_step *step = seen->who[one];
+    const struct tccl_side *side = &seen->sides[one];
+    struct tccl_beside beside = seen->beside;
+    struct tccl_worth worth;
+    char own[64], others[64], text[TCCL_OUTCOME_REASON + 1];
+    beside.n = 1;
+    beside.others[0] = &seen->sides[other];
+    beside.alone[0] = seen->beside.alone[other];
+    beside.own = side->alone;
+    if (tccl_beside_worth(&beside, side, &worth, NULL) != 0 ||
+        !tccl_beside_held_up(&beside, side, &worth))
+        return;
+    tccl_numberset_format(seen->own[one], own, sizeof(own));
+    tccl_numberset_format(seen->own[other], others, sizeof(others));
+    snprintf(
+        text, sizeof(text),
+        "%.64s: a step began later on GPUs %s: copies of both hold each other up: %.1f of %.1f "
+        "GB/s on GPUs %s",
+        running->daemon->conf->node, others, worth.gbps, side->alone, own);
+    log_limited(&running->slowed, "step %s is slowed down: %s", step->folder, text);
+    built_slowed(running, step, text);
+}
+
+void alongside_on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
+{
+    struct running *running = argument;
+    struct alongside *seen = calloc(1, sizeof(*seen));
+    const int64_t looked = running->looked;
+    running->looked = running->latest;
+    running_sweep(running);
+    if (seen && running->daemon->own) {
+        see_all(running, NULL, seen);
+        know(running, &seen->beside);
+    }
+    for (int i = 0; seen && i < seen->beside.n; i++)
+        for (int k = 0; k < seen->beside.n && !seen->who[i]->slowed; k++)
+            if (seen->who[k]->order > looked && seen->who[k]->order > seen->who[i]->order)
+                look_at(running, seen, i, k);
+    free(seen);
 }
 
 /* Tables one after the other: the next question may take the place of the one before. */

@@ -149,6 +149,9 @@ void answer_waiters(struct step *step)
         tccl_outcome_say(&plan, TCCL_REASON_CANCELLED, "%s: the step has ended here",
                          step->steps->daemon->conf->node);
     }
+    struct running_step *record = running_find(step->steps->daemon->running, &step->key);
+    if (record)
+        record->start = plan.start;
     cleanup_json json_t *message = tccl_plan_to_json(&plan, &step->key, 0, 0);
     for (int i = 0; i < step->n_waiters; i++) {
         if (message)

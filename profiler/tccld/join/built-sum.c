@@ -53,6 +53,8 @@ void built_sum_put_rank(struct built_sum *sum, int lowest_rank)
 void built_sum_append(struct built_sum *sum, const struct built_sum *next)
 {
     add_order(sum, sum->end == sum->first, next->rank_first, next->rank_last, next->falls);
+    if (!*sum->slowed)
+        memcpy(sum->slowed, next->slowed, sizeof(sum->slowed));
     for (int rank = 0; rank < BUILT_RANKS; rank++)
         add(sum, rank, next->nodes[rank], next->lowest[rank], next->text[rank]);
 }
@@ -129,8 +131,11 @@ json_t *built_sum_to_json(const struct built_sum *sum)
             tccl_put_text(one, "text", sum->text[rank], BUILT_TEXT) != 0)
             return NULL;
     }
-    return json_pack("{s:O, s:[i,i,i]}", "said", said, "order", sum->rank_first, sum->rank_last,
-                     sum->falls);
+    cleanup_json json_t *json = json_pack("{s:O, s:[i,i,i]}", "said", said, "order",
+                                          sum->rank_first, sum->rank_last, sum->falls);
+    if (*sum->slowed && tccl_put_text(json, "slowed", sum->slowed, BUILT_TEXT) != 0)
+        return NULL;
+    return tccl_steal(json);
 }
 
 static int read_rank(const json_t *json, int rank, int first, int end, struct built_sum *sum,
@@ -167,7 +172,12 @@ int built_sum_from_json(const json_t *json, int first, int end, struct built_sum
                         struct tccl_error *err)
 {
     const json_t *said = json_object_get(json, "said");
+    const char *slowed = "";
     built_sum_begin(sum, first);
+    if (json_object_get(json, "slowed") &&
+        tccl_get_text(json, "slowed", BUILT_TEXT, &slowed, err) != 0)
+        return -1;
+    snprintf(sum->slowed, sizeof(sum->slowed), "%s", slowed);
     if (json_array_size(said) != BUILT_RANKS)
         return tccl_fail(err, "said: %d verdicts are expected", BUILT_RANKS);
     for (int rank = 0; rank < BUILT_RANKS; rank++)

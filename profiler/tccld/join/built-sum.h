@@ -19,6 +19,7 @@ struct built_sum {
      * of the range, -1 where it is not known of a node; and how often it falls from one node to the
      * next. A ring that begins at another node is the same ring. */
     int rank_first, rank_last, falls;
+    char slowed[BUILT_TEXT + 1]; /* of the first node where a step beside it slows it down; "" */
 };
 
 /* An empty range; what is appended follows on it. */

@@ -106,6 +106,8 @@ static void add_up(const struct verdict *verdict, struct built_sum *sum)
     built_sum_begin(sum, verdict->step->node);
     built_sum_put(sum, 1, verdict->rank, verdict->text);
     built_sum_put_rank(sum, verdict->lowest);
+    if (verdict->step->slowed)
+        snprintf(sum->slowed, sizeof(sum->slowed), "%s", verdict->step->slowed);
     for (int i = 0; i < verdict->n_below; i++) {
         const struct below *below = &verdict->below[i];
         if (below->heard) {
@@ -232,6 +234,8 @@ static json_t *record_of(const struct verdict *verdict, int rank, const char *re
     if (json_object_set_new(record, "start", json_integer(verdict->step->start)) != 0 ||
         json_object_set_new(record, "built", json_string(tccl_built_word(rank))) != 0 ||
         tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
+        (verdict->step->slowed &&
+         tccl_put_text(record, "slowed", verdict->step->slowed, TCCL_OUTCOME_REASON) != 0) ||
         put_nccl(verdict, record) != 0 || put_figures(&verdict->figures, record) != 0)
         return NULL;
     return tccl_steal(record);
@@ -244,6 +248,10 @@ static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
     int rank = verdict->step->ring ? built_sum_judge(sum, verdict->step->nodes, reason)
                                    : TCCL_BUILT_NOT_USED;
     verdict->sent = *sum;
+    if (*sum->slowed && !verdict->step->slowed) {
+        verdict->step->slowed = strdup(sum->slowed);
+        verdict->news = true;
+    }
     if (rank <= verdict->told && !verdict->news)
         return;
     verdict->news = false;
@@ -296,7 +304,8 @@ static void send_up(struct verdict *verdict, const struct built_sum *sum)
 
 static bool same_sum(const struct built_sum *a, const struct built_sum *b)
 {
-    return a->end == b->end && memcmp(a->nodes, b->nodes, sizeof(a->nodes)) == 0;
+    return a->end == b->end && memcmp(a->nodes, b->nodes, sizeof(a->nodes)) == 0 &&
+           strcmp(a->slowed, b->slowed) == 0;
 }
 
 /* For the nodes below, whose step ends about now. */
@@ -584,6 +593,22 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
         put_news(verdict);
     }
     answer_ok(connection);
+}
+
+void built_slowed(struct running *running, struct running_step *step, const char *text)
+{
+    if (step->slowed || (step->slowed = strdup(text)) == NULL ||
+        (!step->ring && (step->node != 0 || step->start == 0)))
+        return;
+    struct verdict *verdict = of_step(running, step);
+    if (!verdict)
+        return;
+    if (step->ring)
+        changed(verdict);
+    verdict->news = step->node == 0;
+    put_news(verdict);
+    if (step->ring)
+        advance(verdict);
 }
 
 void built_end(struct running *running, struct running_step *step, bool silent)

@@ -120,9 +120,11 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
     if (!join->silent)
         metrics_answer(daemon->metrics, outcome.state, TCCL_REASON_NONE, 0, 0, 0);
     connection_answer(connection, answer);
-    const struct running_step *step = running_find(daemon->running, &join->key);
-    if (step)
+    struct running_step *step = running_find(daemon->running, &join->key);
+    if (step) {
+        step->start = outcome.start;
         alongside_warn(daemon->running, step);
+    }
     tccl_step_free(join);
 }
 

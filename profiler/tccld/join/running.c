@@ -210,6 +210,7 @@ static void free_step(struct running_step *step)
     free(step->nodes);
     free(step->parent);
     free(step->rings);
+    free(step->slowed);
     json_decref(step->said);
     free(step);
 }
@@ -379,7 +380,8 @@ struct running *running_new(struct daemon *daemon)
     TAILQ_INIT(&running->past);
     running->save = event_new(daemon->base, -1, 0, on_save, running);
     running->place = event_new(daemon->base, -1, 0, alongside_on_place, running);
-    if (!running->save || !running->place) {
+    running->look = event_new(daemon->base, -1, 0, alongside_on_look, running);
+    if (!running->save || !running->place || !running->look) {
         running_free(running);
         return NULL;
     }
@@ -402,6 +404,8 @@ void running_free(struct running *running)
         event_free(running->save);
     if (running->place)
         event_free(running->place);
+    if (running->look)
+        event_free(running->look);
     free(running);
 }
 
@@ -443,6 +447,7 @@ struct running_step *running_begin(struct running *running, const struct tccl_st
     add(running, step);
     running->joins++;
     running_save_soon(running, step);
+    alongside_began(running, step);
     return step;
 }
 

@@ -63,6 +63,7 @@ struct running_step {
     int built;    /* so many of its rings, the first ones; 0: NCCL's own in their place */
     int nccl;     /* its version, 0: not known */
     json_t *said; /* what is known of all nodes (built.c); NULL: nothing */
+    char *slowed; /* by a step that began later (alongside.h); NULL: by none that is known */
     struct verdict *verdict;
     /* Questions of its processes. */
     int64_t second; /* the last one in which it was asked about */
@@ -76,14 +77,15 @@ struct running {
     struct daemon *daemon;
     struct running_list live, past; /* the latest first */
     int count;
-    int64_t began_ms, forgotten_ms; /* when the last one that was forgotten had joined */
-    int64_t swept, save_at;         /* tccl_now_ms; save_at: while save is pending */
-    int64_t latest;                 /* order of the latest one */
-    unsigned joins;                 /* of this tccld */
-    struct event *save, *place;     /* place: alongside.c */
+    int64_t began_ms, forgotten_ms;    /* when the last one that was forgotten had joined */
+    int64_t swept, save_at;            /* tccl_now_ms; save_at: while save is pending */
+    int64_t latest;                    /* order of the latest one */
+    unsigned joins;                    /* of this tccld */
+    struct event *save, *place, *look; /* place, look: alongside.c */
+    int64_t looked;                    /* order of the last step that was looked at there */
     void (*forget)(struct running *, struct running_step *); /* what else knows of a step; NULL */
     struct log_limit trouble, lost;                          /* lost: what was built (built.c) */
-    struct log_limit collapsed;                              /* steps beside each other */
+    struct log_limit collapsed, slowed; /* steps beside each other; those that ran before */
 };
 
 /* Knows what the tccld before this one has written down in RunDir. NULL without memory. */
@@ -211,6 +213,10 @@ lines_handler built_confirm;
 lines_handler built_achieved;
 enum { ACHIEVED_MOST = 10000 /* GB/s */, ACHIEVED_FROM = 4 << 20 /* bytes */ };
 enum { CONFIRM_TEXT = 255 };
+
+/* A step that began later slows it down, as the text says: on record by node 0, which is told by
+ * the others of a step with a ring. The first such word counts. */
+void built_slowed(struct running *running, struct running_step *step, const char *text);
 
 /* The step has ended on this node. silent: nobody has said so, so a node that had not said what was
  * built stays silent. */
