@@ -252,18 +252,6 @@ static void set_port(struct tccl_named_port *port, struct tccl_text_arrow arrow)
     port->memory = arrow.memory;
 }
 
-static void set_edge(struct tccl_named_edge *edge, struct tccl_text_arrow arrow)
-{
-    edge->kind = arrow.kind == 'w'   ? TCCL_P2P_WRITE
-                 : arrow.kind == 'r' ? TCCL_P2P_READ
-                 : arrow.kind == 'n' ? TCCL_BY_NICS
-                                     : TCCL_BOUNCE;
-    edge->memory = arrow.memory;
-    edge->to_memory = arrow.to_memory;
-    edge->from_nic = arrow.from_nic;
-    edge->to_nic = arrow.to_nic;
-}
-
 /* Takes a GPU up. Returns 1 if it is the first one again, which ends a closed chain; 0; -1. */
 static int take_gpu(struct reader *reader, struct tccl_named_chain *chain)
 {
@@ -306,7 +294,15 @@ static int read_gpus(struct reader *reader, struct tccl_named_chain *chain)
             set_port(&chain->exit, arrow);
             return read_nic(reader, chain->exit.nic);
         }
-        set_edge(&chain->edges[chain->n_gpus - 1], arrow);
+        struct tccl_named_edge *edge = &chain->edges[chain->n_gpus - 1];
+        edge->kind = arrow.kind == 'w'   ? TCCL_P2P_WRITE
+                     : arrow.kind == 'r' ? TCCL_P2P_READ
+                     : arrow.kind == 'n' ? TCCL_BY_NICS
+                                         : TCCL_BOUNCE;
+        edge->memory = arrow.memory;
+        edge->to_memory = arrow.to_memory;
+        edge->from_nic = arrow.from_nic;
+        edge->to_nic = arrow.to_nic;
     }
 }
 

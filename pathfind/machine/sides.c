@@ -120,16 +120,11 @@ bool tccl_side_equal(const struct tccl_side *a, const struct tccl_side *b)
     return a->count == b->count && memcmp(of_a, of_b, (size_t)a->count * sizeof(*of_a)) == 0;
 }
 
-static uint64_t hash_of(const struct tccl_side *side)
+static void insert_side(struct question *question, int which, const struct tccl_side *side)
 {
     tccl_transfer sorted[TCCL_MAX_SIDE];
     sort_side(side, sorted);
-    return tccl_hash64(sorted, (size_t)side->count * sizeof(*sorted));
-}
-
-static void insert_side(struct question *question, int which, const struct tccl_side *side)
-{
-    uint64_t hash = hash_of(side);
+    uint64_t hash = tccl_hash64(sorted, (size_t)side->count * sizeof(*sorted));
     int i = question->n++;
     for (; i > 0 && question->sides[i - 1].hash > hash; i--) {
         question->sides[i] = question->sides[i - 1];

@@ -12,16 +12,11 @@ struct blocks {
     } list[TCCL_MAX_SIDE];
 };
 
-static int put(struct blocks *blocks, tccl_transfer transfer)
-{
-    blocks->transfers[blocks->count] = transfer;
-    return blocks->count++;
-}
-
 /* One by a GPU: it sends if it writes. NICs wait for no block. */
 static void put_own(struct blocks *blocks, tccl_transfer transfer, int giver, int taker)
 {
-    int at = put(blocks, transfer);
+    blocks->transfers[blocks->count] = transfer;
+    int at = blocks->count++;
     if (tccl_transfer_initiator(transfer).kind != TCCL_GPU)
         return;
     if (tccl_transfer_reads(transfer))

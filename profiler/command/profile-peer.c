@@ -229,17 +229,6 @@ static int open_signals(struct peer *peer, struct tccl_error *err)
 
 /* ---- a connection ---- */
 
-static void name_guest(int fd, char from[static PLACE])
-{
-    struct sockaddr_storage address;
-    socklen_t size = sizeof(address);
-    char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
-    if (getpeername(fd, (struct sockaddr *)&address, &size) == 0)
-        getnameinfo((struct sockaddr *)&address, size, host, sizeof(host), port, sizeof(port),
-                    NI_NUMERICHOST | NI_NUMERICSERV);
-    snprintf(from, PLACE, strchr(host, ':') ? "[%.900s]:%.30s" : "%.900s:%.30s", host, port);
-}
-
 /* Lends memory to a guest who wants RDMA, agrees, and serves until the end. */
 static int serve_traffic(const struct peer *peer, int fd, const struct tccl_peer_guest *guest,
                          int64_t deadline, struct ending *ending, struct tccl_error *err)
@@ -334,7 +323,13 @@ static void take_guest(struct peer *peer, int listener)
         return;
     }
     peer->rested = false;
-    name_guest(fd, from);
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
+    if (getpeername(fd, (struct sockaddr *)&address, &size) == 0)
+        getnameinfo((struct sockaddr *)&address, size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(from, PLACE, strchr(host, ':') ? "[%.900s]:%.30s" : "%.900s:%.30s", host, port);
     if (!guest) {
         turn_away(peer, fd, from, "64 connections are served already");
         return;

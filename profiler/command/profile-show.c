@@ -24,11 +24,6 @@ struct row {
     char best[TCCL_CHAIN_TEXT];
 };
 
-static double gap_of(const struct tccl_result *result)
-{
-    return result->gbps > 0 ? result->bound / result->gbps - 1 : 0;
-}
-
 /* Returns 0, or -1 if out of memory. */
 static int describe(const struct tccl_table *table, const struct tccl_machine *machine,
                     struct row *row)
@@ -43,7 +38,7 @@ static int describe(const struct tccl_table *table, const struct tccl_machine *m
                         .baseline_ring = table->baselines[1][TCCL_NEWEST].gbps,
                         .chain = best == ring ? 0 : best->gbps,
                         .baseline_chain = table->baselines[0][TCCL_NEWEST].gbps,
-                        .gap = gap_of(best),
+                        .gap = best->gbps > 0 ? best->bound / best->gbps - 1 : 0,
                         .chain_set = sets[0].gbps,
                         .chain_rings = sets[0].set.n,
                         .ring_set = sets[1].gbps,

@@ -189,14 +189,6 @@ static int place(struct reader *reader, int depth, int *numa, int *parent)
     return 0;
 }
 
-/* "10de:2684": what NCCL writes of a model. */
-static void write_model(const struct element *pci, char model[static TCCL_NAME])
-{
-    const char *vendor = pci->values[VENDOR], *device = pci->values[DEVICE];
-    snprintf(model, TCCL_NAME, "%.8s:%.8s", vendor + (strncmp(vendor, "0x", 2) == 0 ? 2 : 0),
-             device + (strncmp(device, "0x", 2) == 0 ? 2 : 0));
-}
-
 /* The GPU that is the PCI device at this depth. */
 static int enter_gpu(struct reader *reader, const struct element *gpu, int depth)
 {
@@ -214,7 +206,10 @@ static int enter_gpu(struct reader *reader, const struct element *gpu, int depth
     if (place(reader, depth, &entry.numa, &entry.parent) != 0)
         return -1;
     entry.sm = entry.sm < 0 || entry.sm > 999 ? 0 : entry.sm;
-    write_model(pci, entry.model);
+    /* "10de:2684": what NCCL writes of a model. */
+    const char *vendor = pci->values[VENDOR], *device = pci->values[DEVICE];
+    snprintf(entry.model, TCCL_NAME, "%.8s:%.8s", vendor + (strncmp(vendor, "0x", 2) == 0 ? 2 : 0),
+             device + (strncmp(device, "0x", 2) == 0 ? 2 : 0));
     int at = machine->n_gpus++;
     for (; at > 0 && tccl_busid_compare(entry.busid, machine->gpus[at - 1].busid) < 0; at--) {
         machine->gpus[at] = machine->gpus[at - 1];
