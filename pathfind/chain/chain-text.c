@@ -68,21 +68,26 @@ __attribute__((format(printf, 2, 3))) static void put(struct writer *writer, con
         writer->length += (size_t)more < left ? (size_t)more : left - 1;
 }
 
+void tccl_text_arrow_format(struct tccl_text_arrow arrow, char text[static TCCL_ARROW_TEXT])
+{
+    char in[8] = "", out[8] = "";
+    if (arrow.memory >= 0)
+        snprintf(in, sizeof(in), "m%d", arrow.memory);
+    if (arrow.kind == 'n' && arrow.to_memory >= 0)
+        snprintf(out, sizeof(out), "m%d", arrow.to_memory);
+    if (arrow.kind == 'n')
+        snprintf(text, TCCL_ARROW_TEXT, "%sn%dn%d%s", in, arrow.from_nic, arrow.to_nic, out);
+    else if (arrow.kind == 'm')
+        memcpy(text, in, sizeof(in));
+    else
+        memcpy(text, (char[]){arrow.kind, '\0'}, 2);
+}
+
 static void put_arrow(struct writer *writer, const struct tccl_named_chain *chain, int i)
 {
-    struct tccl_text_arrow arrow = tccl_named_arrow(chain, i);
-    if (arrow.kind == 'n') {
-        put(writer, " -");
-        if (arrow.memory >= 0)
-            put(writer, "m%d", arrow.memory);
-        put(writer, "n%dn%d", arrow.from_nic, arrow.to_nic);
-        if (arrow.to_memory >= 0)
-            put(writer, "m%d", arrow.to_memory);
-        put(writer, "> ");
-    } else if (arrow.kind == 'm')
-        put(writer, " -m%d> ", arrow.memory);
-    else
-        put(writer, " -%c> ", arrow.kind);
+    char text[TCCL_ARROW_TEXT];
+    tccl_text_arrow_format(tccl_named_arrow(chain, i), text);
+    put(writer, " -%s> ", text);
 }
 
 static void put_gpu(struct writer *writer, const struct tccl_named_chain *chain, int i)

@@ -74,6 +74,10 @@ struct tccl_text_arrow {
 struct tccl_text_arrow tccl_named_arrow(const struct tccl_named_chain *chain, int i);
 int tccl_named_arrows(const struct tccl_named_chain *chain);
 
+/* What stands between - and >: "w", "m0", "m0n0n1". */
+enum { TCCL_ARROW_TEXT = 32 };
+void tccl_text_arrow_format(struct tccl_text_arrow arrow, char text[static TCCL_ARROW_TEXT]);
+
 /* Writes the text. Without a GPU: "". */
 void tccl_named_format(const struct tccl_named_chain *chain, char text[static TCCL_CHAIN_TEXT]);
 

@@ -38,12 +38,9 @@ static void put_link(struct drawing *drawing, struct tccl_text_arrow arrow, cons
 {
     const struct strokes *strokes = drawing->strokes;
     int look = tccl_look_of(arrow);
-    char text[40], memory[16] = "";
-    if (arrow.kind == 'm')
-        snprintf(memory, sizeof(memory), "%d", arrow.memory);
-    else if (arrow.kind == 'n')
-        snprintf(memory, sizeof(memory), "%dn%d", arrow.from_nic, arrow.to_nic);
-    snprintf(text, sizeof(text), " %s%c%s%s ", strokes->shaft, arrow.kind, memory, strokes->head);
+    char text[TCCL_ARROW_TEXT + 16], between[TCCL_ARROW_TEXT];
+    tccl_text_arrow_format(arrow, between);
+    snprintf(text, sizeof(text), " %s%s%s ", strokes->shaft, between, strokes->head);
     if (drawing->pen->used + tccl_term_width(text) + tccl_term_width(device) >
         drawing->pen->columns) {
         tccl_pen_end(drawing->pen);
