@@ -48,7 +48,7 @@ static double answer_gap(const struct answer *answer)
     return 1 - answer->route.gbps / answer->bound;
 }
 
-static double answer_ratio(const struct answer *answer)
+double answer_ratio(const struct answer *answer)
 {
     return answer->baseline.n && answer->baseline.reach > 0
                ? answer->route.reach / answer->baseline.reach
@@ -271,14 +271,14 @@ int print_json(json_t *json, struct tccl_error *err)
 static void print_bandwidth(const struct answer *answer, FILE *out)
 {
     int rings = route_rings(&answer->route);
-    const char *what = rings > 1 ? "set of rings" : "ring";
+    const char *none = rings > 1 ? "no rings are" : "no ring is";
     fprintf(out, "bandwidth  %.2f GB/s", answer->route.gbps);
     if (rings > 1)
         fprintf(out, " by %d rings at once", rings);
     if (answer->solved && answer_gap(answer) == 0)
-        fprintf(out, ", proven: no %s is better", what);
+        fprintf(out, ", proven: %s better", none);
     else if (answer->solved && isfinite(answer->bound))
-        fprintf(out, ", no %s is better than %.2f GB/s (gap %.1f %%)", what, answer->bound,
+        fprintf(out, ", %s better than %.2f GB/s (gap %.1f %%)", none, answer->bound,
                 100 * answer_gap(answer));
     fprintf(out, "\n");
 }

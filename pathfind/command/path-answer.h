@@ -22,6 +22,9 @@ struct answer {
  * fails: the answer says what is unknown. */
 void answer_complete(struct answer *answer);
 
+/* What a large all-reduce reaches by the ring, over what it reaches by NCCL's own; NaN: unknown. */
+double answer_ratio(const struct answer *answer);
+
 /* Its rings against NCCL's own. */
 struct tccl_decision_case answer_case(const struct answer *answer);
 

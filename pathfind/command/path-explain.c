@@ -428,7 +428,9 @@ static void print_lead(const struct answer *answer)
     print_held(nccl);
     printf(", %s %.2f GB/s", route_rings(ours) > 1 ? "these" : "this one", ours->gbps);
     print_held(ours);
-    printf(": %.2f times as fast.\n\n", ours->gbps / nccl->gbps);
+    if (isfinite(answer_ratio(answer)))
+        printf(": a large all-reduce is %.2f times as fast", answer_ratio(answer));
+    fputs(".\n\n", stdout);
 }
 
 static const char transfers_legend[] =

@@ -198,7 +198,8 @@ static void put_losses(struct tccl_doc *doc, const json_t *summary)
                       "GPUs (+%.0f %%)",
                       known, ending(known), alone, placed, 100 * (share(placed, alone) - 1));
     else if (unknown > 0)
-        tccl_doc_line(doc, "Placement: unknown what the best GPUs would have given (%lld step%s)",
+        tccl_doc_line(doc,
+                      "Placement: what the best GPUs would have given is not known (%lld step%s)",
                       unknown, ending(unknown));
     tccl_doc_end(doc);
 }
@@ -443,7 +444,7 @@ static void put_gains(struct tccl_doc *doc, const json_t *summary)
         tccl_doc_line(doc, "median %.2f of %lld ring%s that NCCL built",
                       tccl_real_of(built, "median"), rings, ending(rings));
     else
-        tccl_doc_line(doc, "of no ring is it known that NCCL built it");
+        tccl_doc_line(doc, "no ring is known to be built by NCCL");
     tccl_doc_line(doc, "for all: median %.2f, mean %.2f", tccl_real_of(summary, "gain_median"),
                   tccl_real_of(summary, "gain_mean"));
     tccl_doc_table(doc, "", NULL, columns, 2);
