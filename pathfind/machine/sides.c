@@ -219,7 +219,7 @@ int tccl_together_collapsed(const struct tccl_together *together, struct tccl_se
     int count = 0;
     for (int i = 0; together && i < together->count; i++) {
         const struct entry *entry = &together->entries[i];
-        if (entry->singles && count++ == 0)
+        if (entry->singles && basis_of(entry) != TCCL_BASIS_BOUNDS && count++ == 0)
             *first = tccl_set_sorted(entry->transfers, entry->count);
     }
     return count;
@@ -337,24 +337,28 @@ static bool side_has(const struct tccl_side *side, tccl_transfer transfer)
     return false;
 }
 
-/* Single transfers that were measured together and reach less than sharing leaves them: they
- * collapse, and beside more they are no faster. Returns whether there are some. */
-static bool collapse(const struct tccl_together *together, const struct question *question,
-                     const struct tccl_side *const *sides, double least, double *gbps)
+/* Single transfers that were measured together, or foretold, and reach less than sharing leaves
+ * them: they collapse, and beside more they are no faster. Returns by what that is known; by
+ * bounds: there are none. */
+static enum tccl_basis collapse(const struct tccl_together *together,
+                                const struct question *question,
+                                const struct tccl_side *const *sides, double least, double *gbps)
 {
-    bool any = false;
+    enum tccl_basis by = TCCL_BASIS_BOUNDS;
     for (int i = 0; together && i < together->count; i++) {
         const struct entry *entry = &together->entries[i];
-        if (!entry->singles || entry->slowest >= REFUTES * least || !is_part(entry, question))
+        if (!entry->singles || basis_of(entry) == TCCL_BASIS_BOUNDS ||
+            entry->slowest >= REFUTES * least || !is_part(entry, question))
             continue;
-        any = true;
+        if (by == TCCL_BASIS_BOUNDS || basis_of(entry) > by)
+            by = basis_of(entry);
         for (int k = 0; k < entry->n; k++)
             for (int side = 0; side < question->n; side++)
                 if (entry->by_hash[k].gbps < REFUTES * least &&
                     side_has(sides[side], entry->by_hash[k].first))
                     gbps[side] = fmin(gbps[side], sides[side]->rings * entry->by_hash[k].gbps);
     }
-    return any;
+    return by;
 }
 
 /* Returns by what it is known. */
@@ -376,8 +380,7 @@ static enum tccl_basis bound(const struct tccl_together *together, const struct 
         if (sides[i]->alone > 0)
             gbps[i] = fmin(gbps[i], sides[i]->alone);
     }
-    return collapse(together, question, sides, least, gbps) ? TCCL_BASIS_MEASURED
-                                                            : TCCL_BASIS_BOUNDS;
+    return collapse(together, question, sides, least, gbps);
 }
 
 int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *const *sides, int n,

@@ -82,8 +82,8 @@ int tccl_together_add(struct tccl_together *together, const struct tccl_joint *j
 int tccl_together_count(const struct tccl_together *together);
 /* How many of them were measured, or are foretold. */
 int tccl_together_by(const struct tccl_together *together, enum tccl_basis basis);
-/* How many of these are single transfers that collapse beside each other, and the first of them, as
- * a set; NULL: there are none. */
+/* How many of these are single transfers that collapse beside each other, measured or foretold, and
+ * the first of them, as a set; NULL: there are none. */
 int tccl_together_collapsed(const struct tccl_together *together, struct tccl_set *first);
 /* Were these sides measured together, in whatever order? */
 bool tccl_together_has(const struct tccl_together *together, const struct tccl_side *const *sides,

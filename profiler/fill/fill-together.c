@@ -42,6 +42,10 @@ struct work {
     struct tccl_together *known;  /* measured, and foretold as the profile has it */
     struct tccl_together *failed; /* in this run */
     struct tccl_foretell *foretell;
+    struct tccl_symmetry *found; /* by samples; NULL: symmetry is the back end's */
+    const struct tccl_symmetry *symmetry;
+    struct kind *kinds; /* of pairs */
+    size_t n_kinds, kinds_room;
     struct candidates parts[TCCL_MAX_SIDES]; /* of the split at work */
     double end;                              /* seconds; 0: no limit */
     int64_t synced;                          /* milliseconds */
@@ -326,6 +330,47 @@ static int do_split(struct work *work, const struct tccl_split *split, enum pass
 
 /* ---- pairs that collapse ---- */
 
+/* Pairs that are alike: what each of the two transfers has, in the first and the second pair that
+ * was measured. */
+struct kind {
+    tccl_transfer image[2];
+    int n;
+    double gbps[2][2];
+    bool shares; /* one of them does not collapse */
+};
+
+/* The kind of a pair. turned: which of its transfers is the first. NULL without memory. */
+static struct kind *kind_of(struct work *work, const struct tccl_set *pair, bool add, bool *turned)
+{
+    tccl_transfer image[2][2];
+    for (int i = 0; i < 2; i++) {
+        const tccl_transfer walk[] = {pair->transfers[i], pair->transfers[!i]};
+        memcpy(image[i], walk, sizeof(walk));
+        if (work->symmetry)
+            tccl_symmetry_relabel(work->symmetry, walk, 2, image[i]);
+    }
+    *turned = memcmp(image[0], image[1], sizeof(image[0])) > 0;
+    for (size_t i = 0; i < work->n_kinds; i++)
+        if (memcmp(work->kinds[i].image, image[*turned], sizeof(image[0])) == 0)
+            return &work->kinds[i];
+    if (!add || TCCL_GROW(work->kinds, work->n_kinds, work->kinds_room) != 0)
+        return NULL;
+    struct kind *kind = &work->kinds[work->n_kinds++];
+    *kind = (struct kind){.n = 0};
+    memcpy(kind->image, image[*turned], sizeof(image[0]));
+    return kind;
+}
+
+/* By how much the two that were measured differ, as a ratio: the pairs were alike (pairs.c), so
+ * that more is noise. 1: nothing is foretold of the kind. */
+static double differ(const struct kind *kind)
+{
+    double most = 1e-3;
+    for (int i = 0; i < 2 && kind->n == 2; i++)
+        most = fmax(most, fabs(kind->gbps[1][i] / kind->gbps[0][i] - 1));
+    return kind->n < 2 || kind->shares ? 1 : fmin(most, TCCL_FORETOLD_WITHIN);
+}
+
 static int note(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
     struct log *log = context;
@@ -367,12 +412,89 @@ static int do_pairs(struct work *work, bool measure, struct tccl_error *err)
     return rc;
 }
 
+/* What pairs of each kind have: those that were measured beside each other, and those that were
+ * seen not to collapse. */
+static int learn_kinds(struct work *work, struct tccl_error *err)
+{
+    const struct tccl_setmap *sets = &work->log.sets;
+    bool turned;
+    work->n_kinds = 0;
+    for (size_t i = 0; i < sets->count; i++) {
+        const struct tccl_setmap_entry *entry = &sets->entries[i];
+        if (entry->measured == 0 || !tccl_oddity_is_pair(&entry->set))
+            continue;
+        struct kind *kind = kind_of(work, &entry->set, true, &turned);
+        if (!kind)
+            return tccl_fail(err, "out of memory");
+        struct tccl_side first = {.rings = 1, .count = 1}, second = first;
+        const struct tccl_side *sides[] = {&first, &second};
+        const struct tccl_rates rates = {.together = work->known};
+        double gbps[2];
+        enum tccl_basis basis;
+        first.transfers[0] = entry->set.transfers[turned];
+        second.transfers[0] = entry->set.transfers[!turned];
+        if (!tccl_oddity_collapses(sets, &entry->set, entry->best.gbps))
+            kind->shares = true;
+        else if (tccl_together_has(work->known, sides, 2) && kind->n < 2 &&
+                 tccl_rates_sides(&rates, sides, 2, gbps, &basis, NULL) == 0)
+            memcpy(kind->gbps[kind->n++], gbps, sizeof(gbps));
+    }
+    return 0;
+}
+
+/* The others of a kind of which two collapse alike; nobody has seen that they don't. */
+static int foretell_pair(struct work *work, const struct tccl_set *set, struct tccl_error *err)
+{
+    bool turned;
+    const struct kind *kind = kind_of(work, set, false, &turned);
+    struct tccl_joint joint = {.n = 2, .marks = work->backend->marks};
+    const struct tccl_side *sides[] = {&joint.sides[0], &joint.sides[1]};
+    const struct tccl_rates rates = {.together = work->known};
+    enum tccl_basis basis;
+    double before[2];
+    if (!kind || differ(kind) > TCCL_FORETOLD_WITHIN ||
+        tccl_together_count(work->known) >= TCCL_MAX_JOINTS)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        joint.sides[i] = (struct tccl_side){.rings = 1, .count = 1};
+        joint.sides[i].transfers[0] = set->transfers[i];
+        joint.gbps[i] =
+            round(1e3 * fmin(kind->gbps[0][i != turned], kind->gbps[1][i != turned])) / 1e3;
+    }
+    joint.foretold = round(1e3 * differ(kind)) / 1e3;
+    if (tccl_rates_sides(&rates, sides, 2, before, &basis, NULL) == 0 &&
+        (basis == TCCL_BASIS_MEASURED || basis == TCCL_BASIS_FORETOLD))
+        return 0;
+    return keep_joint(work, &joint, err);
+}
+
+/* All pairs of transfers of two GPUs each that a profile knows alone. */
+static int foretell_pairs(struct work *work, struct tccl_error *err)
+{
+    const struct tccl_setmap *sets = &work->log.sets;
+    int rc = learn_kinds(work, err);
+    bool any = false;
+    for (size_t i = 0; i < work->n_kinds; i++)
+        any = any || differ(&work->kinds[i]) <= TCCL_FORETOLD_WITHIN;
+    for (size_t i = 0; i < sets->count && rc == 0 && any; i++)
+        for (size_t k = i + 1; k < sets->count && rc == 0; k++) {
+            const struct tccl_set *a = &sets->entries[i].set, *b = &sets->entries[k].set;
+            if (a->count != 1 || b->count != 1)
+                continue;
+            const struct tccl_set both =
+                tccl_set_sorted((tccl_transfer[]){a->transfers[0], b->transfers[0]}, 2);
+            if (tccl_oddity_is_pair(&both) && !tccl_setmap_find(sets, &both))
+                rc = foretell_pair(work, &both, err);
+        }
+    return rc;
+}
+
 /* ---- all of it ---- */
 
 static int do_all(struct work *work, enum pass pass, struct tccl_error *err)
 {
     const struct tccl_fill_options *options = work->options;
-    int rc = pass == FORETELL ? 0 : do_pairs(work, pass == MEASURE, err);
+    int rc = pass == FORETELL ? foretell_pairs(work, err) : do_pairs(work, pass == MEASURE, err);
     for (int i = 0; i < options->n_splits && rc == 0 && !(pass == MEASURE && is_over(work)); i++)
         rc = do_split(work, &options->splits[i], pass, err);
     return rc;
@@ -394,29 +516,27 @@ static int learn(struct work *work, struct tccl_error *err)
     const struct tccl_setmap *sets = &work->log.sets;
     const struct tccl_machine *machine = tccl_profile_machine(work->profile);
     cleanup_free struct tccl_set *list = calloc(sets->count + 1, sizeof(*list));
-    const struct tccl_symmetry *symmetry = work->backend->symmetry;
-    struct tccl_symmetry *found = NULL;
     int rc = 0;
     if (!list)
         return tccl_fail(err, "out of memory");
     for (size_t i = 0; i < sets->count; i++)
         list[i] = sets->entries[i].set;
     double deviation = tccl_setmap_deviation(sets, list, (int)sets->count);
-    if (!symmetry) {
+    work->symmetry = work->backend->symmetry;
+    if (!work->symmetry) {
         const struct tccl_meter meter = {.measure = look_up, .context = work};
-        symmetry = found = tccl_symmetry_of_machine(
+        work->symmetry = work->found = tccl_symmetry_of_machine(
             machine, &meter, fmax(work->backend->noise, ALIKE * deviation), err);
-        if (!found)
+        if (!work->found)
             return -1;
     }
-    work->foretell = tccl_foretell_new(machine, symmetry, deviation);
+    work->foretell = tccl_foretell_new(machine, work->symmetry, deviation);
     for (size_t i = 0; i < sets->count && rc == 0 && work->foretell; i++) {
         const struct tccl_setmap_entry *entry = &sets->entries[i];
         if (entry->measured > 0)
             rc = tccl_foretell_set(work->foretell, &entry->set, tccl_setmap_later(entry, 1),
                                    entry->measured > 1 ? entry->measured - 1 : 1);
     }
-    tccl_symmetry_free(found);
     return work->foretell && rc == 0 ? 0 : tccl_fail(err, "out of memory");
 }
 
@@ -484,6 +604,8 @@ int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profil
     tccl_together_free(work->known);
     tccl_together_free(work->failed);
     tccl_foretell_free(work->foretell);
+    tccl_symmetry_free(work->found);
+    free(work->kinds);
     tccl_setmap_clear(&work->log.sets);
     free(work);
     return rc;

@@ -1,6 +1,8 @@
-/* pairs.c: pairs of transfers, of each kind one, and all of those that collapse. */
+/* pairs.c: pairs of transfers, of each kind one, and a second one of those that collapse; all where
+ * these two differ. */
 #include "fill/pairs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +11,15 @@
 
 enum { MOST = TCCL_MAX_GPUS * (TCCL_MAX_GPUS - 1 + 2 * TCCL_MAX_MEMORIES) };
 
+/* Of a kind: its first pair does not collapse; does; two do; they differ. */
+enum { SHARES, COLLAPSES, SETTLED, DIFFERS };
+
 struct work {
     const struct tccl_pairs *pairs;
     const struct tccl_machine *machine;
     tccl_transfer singles[MOST];
     int n, measured;
-    struct tccl_setmap kinds; /* a pair of each; best.gbps 1: it collapses */
+    struct tccl_setmap kinds; /* a pair of each; best.gbps: what is known (enum) */
 };
 
 static void list_singles(struct work *work)
@@ -75,13 +80,19 @@ static int measure_pair(struct work *work, const struct tccl_set *set, struct tc
     bool collapses = false;
     if (!entry)
         return tccl_fail(err, "out of memory");
-    if (!added && !(entry->best.gbps > 0))
+    const int known = (int)entry->best.gbps;
+    if (!added && (known == SHARES || known == SETTLED))
         return 0;
     if (measure(work, set, &collapses, err) != 0)
         return -1;
     work->measured += !collapses;
+    const double gbps = tccl_setmap_find(&work->pairs->meter->sets, set)->best.gbps;
+    const bool alike = collapses && fabs(gbps / entry->gbps - 1) <= TCCL_FORETOLD_WITHIN;
     if (added)
-        entry->best.gbps = collapses;
+        entry->best.gbps = collapses ? COLLAPSES : SHARES;
+    else if (known == COLLAPSES)
+        entry->best.gbps = alike ? SETTLED : DIFFERS;
+    entry->gbps = gbps;
     return 0;
 }
 
