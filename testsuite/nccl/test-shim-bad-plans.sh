@@ -58,8 +58,8 @@ aside "another job's" "job" --set SLURM_JOB_ID=1
 aside "another step's" "step" --set SLURM_STEP_ID=7
 changed "another user's" "user" 'plan["uid"] = int(plan["uid"]) + 1'
 changed "a later version" "version" 'plan["tccl-plan"] = 2'
-changed "truncated" "cut" 'plan, text = None, text[:len(text) // 2]'
-changed "torn at the end of a line" "cut" 'del plan["end"]'
+changed "truncated" "truncated" 'plan, text = None, text[:len(text) // 2]'
+changed "torn at the end of a line" "truncated" 'del plan["end"]'
 changed "empty" "" 'plan, text = None, ""'
 changed "something else" "" 'plan, text = None, "GIF89a" * 100'
 changed "JSON" "" "plan, text = None, '{\"version\": 1}\n'"
