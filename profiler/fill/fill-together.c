@@ -442,7 +442,8 @@ static int learn_kinds(struct work *work, struct tccl_error *err)
     return 0;
 }
 
-/* The others of a kind of which two collapse alike; nobody has seen that they don't. */
+/* The others of a kind of which two collapse alike; nobody has seen that they don't. What is
+ * measured far off is measured too low: the larger of both counts. */
 static int foretell_pair(struct work *work, const struct tccl_set *set, struct tccl_error *err)
 {
     bool turned;
@@ -459,7 +460,7 @@ static int foretell_pair(struct work *work, const struct tccl_set *set, struct t
         joint.sides[i] = (struct tccl_side){.rings = 1, .count = 1};
         joint.sides[i].transfers[0] = set->transfers[i];
         joint.gbps[i] =
-            round(1e3 * fmin(kind->gbps[0][i != turned], kind->gbps[1][i != turned])) / 1e3;
+            round(1e3 * fmax(kind->gbps[0][i != turned], kind->gbps[1][i != turned])) / 1e3;
     }
     joint.foretold = round(1e3 * differ(kind)) / 1e3;
     if (tccl_rates_sides(&rates, sides, 2, before, &basis, NULL) == 0 &&

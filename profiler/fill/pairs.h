@@ -12,7 +12,7 @@ struct tccl_pairs {
 };
 
 /* Measures each transfer alone that chains have between GPUs, and then pairs of them that have no
- * GPU in common: of those that are alike one, and a second one if it collapses
+ * GPU in common: of those that are alike one, and a second one, of other GPUs, if it collapses
  * (search/oddity.h), each of them twice; all if that one does not. Pairs below one switch come
  * first; no more than TCCL_MAX_PAIRS that do not collapse. What is known is not measured again.
  * Returns 0, also if stop ended it; -1 with err, as tccl_run_meter_measure, or without memory. */
