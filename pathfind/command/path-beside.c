@@ -109,7 +109,7 @@ void answer_beside_print(const json_t *json)
                json_real_value(json_object_get(one, "alone_gbps")),
                100 * json_real_value(json_object_get(one, "left_share")), how,
                json_is_true(json_object_get(one, "collapses"))
-                   ? ": copies of both hold each other up"
+                   ? ": copies of both slow each other down"
                    : "");
     }
 }

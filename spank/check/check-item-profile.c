@@ -250,8 +250,8 @@ static void check_reached(const json_t *answer, struct check_result *result)
     }
 }
 
-/* Jobs side by side whose copies hold each other up: no fault, but to be known where jobs share the
- * node. */
+/* Jobs side by side whose copies slow each other down: no fault, but to be known where jobs share
+ * the node. */
 static void check_collapses(struct tccl_profile *profile, struct check_result *result)
 {
     struct tccl_set first;

@@ -43,7 +43,7 @@ static void describe_beside(const struct tccl_outcome *plan, int n_nodes, char *
                  tccl_outcome_collapses(plan, plan->gbps)
                      ? ": copies of both " TCCL_OUTCOME_COLLAPSE
                  : tccl_outcome_collapses(plan, plan->baseline_gbps)
-                     ? ": so chosen that copies of both do not hold each other up"
+                     ? ": so chosen that copies of both do not slow each other down"
                      : "");
 }
 

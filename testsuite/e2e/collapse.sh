@@ -108,7 +108,7 @@ on_gpus() { # GPUS: the job that has these
 first=$(on_gpus 0,4) second=$(on_gpus 1,6)
 
 echo "--- who ran before is told, in its record; who came is not, nor is anybody whom a ring of ours left alone"
-recorded "$first" 0 slowed 'n1: a step began later on GPUs 1,6: copies of both hold each other up: * of * GB/s on GPUs 0,4'
+recorded "$first" 0 slowed 'n1: a step began later on GPUs 1,6: copies of both slow each other down: * of * GB/s on GPUs 0,4'
 record "$first" 0 slowed
 equal "the state of the first" "$(record "$first" 0 state)" off
 equal "Slowed of the second" "$(record "$second" 0 slowed)" ""

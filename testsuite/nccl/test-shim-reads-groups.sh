@@ -20,7 +20,7 @@ TCCL_CONF_LINES=MaxRings=1 joined_in_time "$work/slow-writes.json" -- "$(realpat
 as_planned "comm 0"
 grep -q "^chain .* -r> " "${plans[0]}" || fail "the plan does not read: $(cat "${plans[0]}")"
 said "TCCL INFO .* of 2 ranks, 2 here: ring .* -r> .*" 2
-said "P2P (reads|writes) in all communicators" 0
+said "communicators have P2P that (reads|writes)" 0
 python3 - "$work/rings" <<'PYTHON' || fail "a connection by P2P writes"
 import json, sys
 ways = [edge["send"]["via"] for comm in json.load(open(sys.argv[1]))["comms"] for ring in comm["channels"] for edge in ring["edges"]]

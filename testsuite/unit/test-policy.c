@@ -403,7 +403,7 @@ TEST(notice_applied)
     plan.baseline_gbps = 1.4; /* so this is why it has another ring */
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK_HOLDS(line, "11.2 GB/s beside 1 other step (foretold), alone 12.5: so chosen that copies "
-                      "of both do not hold each other up (NCCL's own choice: 1.4");
+                      "of both do not slow each other down (NCCL's own choice: 1.4");
     plan.baseline_gbps = nccl;
     plan.moved = true;
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));

@@ -334,7 +334,7 @@ static void look_at(struct running *running, const struct alongside *seen, int o
     tccl_numberset_format(seen->own[other], others, sizeof(others));
     snprintf(
         text, sizeof(text),
-        "%.64s: a step began later on GPUs %s: copies of both hold each other up: %.1f of %.1f "
+        "%.64s: a step began later on GPUs %s: copies of both slow each other down: %.1f of %.1f "
         "GB/s on GPUs %s",
         running->daemon->conf->node, others, worth.gbps, side->alone, own);
     log_limited(&running->slowed, "step %s is slowed down: %s", step->folder, text);
