@@ -1,11 +1,15 @@
-/* run-findings.c: the doctor's findings (tccl-check machine) in one sentence. */
+/* run-findings.c: the doctor's findings (tccl-check machine) in one sentence, and what NCCL builds.
+ */
 #include "run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "chain/nccl-version.h"
+#include "discover/discover.h"
 #include "doctor/doctor.h"
+#include "nccl/baseline.h"
 
 void run_findings_read(struct run_findings *said)
 {
@@ -31,4 +35,33 @@ void run_findings_read(struct run_findings *said)
     if (worst->device >= 0)
         tccl_doctor_name(&seen->facts.devices[worst->device], name);
     snprintf(said->worst, sizeof(said->worst), "%s%s%s", name, *name ? ": " : "", worst->what);
+}
+
+void run_own_read(const struct run_gpus *gpus, int64_t version, char text[static RUN_OWN])
+{
+    const struct tccl_discover_options options = {.host = false};
+    cleanup_free struct tccl_found *found = calloc(1, sizeof(*found));
+    struct tccl_baseline baseline;
+    char ring[TCCL_CHAIN_TEXT];
+    uint32_t set = 0;
+    *text = '\0';
+    if (!found || tccl_discover(&options, found, NULL) != 0)
+        return;
+    const struct tccl_machine *machine = &found->site.machine;
+    for (int i = 0; i < gpus->n; i++) {
+        int gpu = tccl_machine_find_gpu(machine, gpus->busids[i]);
+        if (gpu < 0)
+            return;
+        set |= UINT32_C(1) << gpu;
+    }
+    int generation = version ? tccl_generation_of(version) : TCCL_NEWEST;
+    if (tccl_baseline_find(machine, set, true, generation, &baseline, NULL) != 0 ||
+        baseline.set.n == 0)
+        return;
+    tccl_chain_format(&baseline.set.rings[0], machine, ring);
+    int length = baseline.set.n == 1
+                     ? snprintf(text, RUN_OWN, "%s", ring)
+                     : snprintf(text, RUN_OWN, "%d rings, the first is %s", baseline.set.n, ring);
+    if (length >= RUN_OWN)
+        *text = '\0';
 }

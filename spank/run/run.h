@@ -47,6 +47,12 @@ struct run_findings {
 /* Looks at /sys and the driver, which may hang. */
 void run_findings_read(struct run_findings *said);
 
+/* The ring, or how many and the first, that this NCCL (0: the newest known) builds of these GPUs by
+ * itself where there is no NVLink: foretold from what is found on the machine, GPUs by the numbers
+ * of tccl-profile show. "": not known. Asks the driver, too. */
+enum { RUN_OWN = 512 };
+void run_own_read(const struct run_gpus *gpus, int64_t version, char text[static RUN_OWN]);
+
 /* ---- run-place: is this the start of a program on one machine? */
 
 /* Says in text why a ring of this machine alone is not for the command, or *silent: that need not

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fileio.h"
 #include "base/options.h"
+#include "chain/nccl-version.h"
 #include "client/client.h"
 #include "client/policy.h"
 #include "client/user-folders.h"
@@ -178,18 +179,40 @@ static void look_at_machine(const void *what UNUSED, void *word)
     run_findings_read(word);
 }
 
+struct own {
+    int64_t version; /* of the NCCL that the command will load; 0: not known */
+    char rings[RUN_OWN];
+};
+
+static void look_at_own(const void *what, void *word)
+{
+    const struct run *run = what;
+    struct own *own = word;
+    struct nccl_look look;
+    nccl_look(run->command[0], environ, &look);
+    own->version = look.n > 0 ? look.found[0].version : 0;
+    run_own_read(&run->gpus, own->version, own->rings);
+}
+
 static int unmeasured(const struct run *run)
 {
     struct run_findings found = {.count = 0};
-    char text[700], more[400] = "";
+    struct own own = {.version = 0};
+    char text[NOTICE_SIZE], more[400] = "", version[TCCL_NCCL_TEXT] = "NCCL", rings[700] = "";
     child_word(look_at_machine, NULL, &found, sizeof(found), FINDINGS_MS, NULL);
     if (found.count > 0)
         snprintf(more, sizeof(more), "; tccl-check machine has %d finding%s: %s", found.count,
                  found.count == 1 ? "" : "s", found.worst);
+    child_word(look_at_own, run, &own, sizeof(own), FINDINGS_MS, NULL);
+    if (own.version)
+        tccl_nccl_format(own.version, version);
+    if (*own.rings)
+        snprintf(rings, sizeof(rings), "; without NVLink %s by itself builds %s", version,
+                 own.rings);
     snprintf(text, sizeof(text),
              "nothing was measured on this machine with these GPUs: tccl-profile init && "
-             "tccl-profile run --budget 10m does%s",
-             more);
+             "tccl-profile run --budget 10m does%s%s",
+             rings, more);
     return no_ring(run, text);
 }
 

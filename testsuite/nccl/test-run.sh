@@ -102,6 +102,18 @@ step "nothing was measured"
 machine amd-4gpu
 run -- "${train[@]}" || fail "$what: status $?"
 says "no ring: nothing was measured on this machine"
+python3 - "$work/said" "$work"/out/rank.? <<'PYTHON' || fail "$what: the line has another ring than NCCL built"
+import json, re, sys
+said = open(sys.argv[1]).read()
+ranks = [next(json.loads(line) for line in open(path) if '"channels"' in line) for path in sys.argv[2:]]
+following = {rank["rank"]: rank["channels"][0]["next"] for rank in ranks}
+ring = [0]
+while (rank := following[ring[-1]]) != 0: # from GPU 0 on, as NCCL has connected them
+    ring.append(rank)
+told = re.search(r"without NVLink NCCL by itself builds (?:\d+ rings, the first is )?([-0-9a-z> ]+)", said)
+print(ring, told and told[1])
+sys.exit(not told or [int(gpu) for gpu in re.findall(r"(?:^|> )(\d+)", told[1])] != ring + [0])
+PYTHON
 right_data
 nothing_left
 
