@@ -19,8 +19,14 @@ static bool is_head(struct tccl_port port, int gpu)
     return port.via.kind != TCCL_GPU || port.via.index == gpu;
 }
 
-/* From the entry's GPU to the exit's, the others in index order between them, each edge through the
- * memory next to its receiver. Returns false where one GPU would be both ends. */
+/* Through the memory next to its receiver. */
+static struct tccl_edge to_gpu(const struct tccl_machine *machine, int gpu)
+{
+    return (struct tccl_edge){.kind = TCCL_BOUNCE, .memory = (uint8_t)machine->gpus[gpu].numa};
+}
+
+/* From the entry's GPU to the exit's, the others in index order between them, all through host
+ * memory. Returns false where one GPU would be both ends. */
 static bool make_chain(const struct tccl_machine *machine, uint32_t gpus, struct tccl_port entry,
                        struct tccl_port exit, struct tccl_chain *chain)
 {
@@ -44,9 +50,20 @@ static bool make_chain(const struct tccl_machine *machine, uint32_t gpus, struct
     if (tail != head)
         chain->gpus[chain->n_gpus++] = (uint8_t)tail;
     for (int i = 0; i + 1 < chain->n_gpus; i++)
-        chain->edges[i] = (struct tccl_edge){
-            .kind = TCCL_BOUNCE, .memory = (uint8_t)machine->gpus[chain->gpus[i + 1]].numa};
+        chain->edges[i] = to_gpu(machine, chain->gpus[i + 1]);
     return true;
+}
+
+/* NCCL's own, but through host memory where that has an edge by NICs, which no table has of ours.
+ */
+static struct tccl_chain own_ring(const struct tccl_machine *machine,
+                                  const struct tccl_baseline *baseline)
+{
+    struct tccl_chain ring = baseline->set.rings[0];
+    for (int i = 0; i < ring.n_gpus; i++)
+        if (ring.edges[i].kind == TCCL_BY_NICS)
+            ring.edges[i] = to_gpu(machine, ring.gpus[(i + 1) % ring.n_gpus]);
+    return ring;
 }
 
 static void set_result(const struct tccl_model *model, struct tccl_result *result)
@@ -84,7 +101,7 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
         set_baseline(model, gpus, false, &table->baselines[0][TCCL_NEWEST]);
     if (__builtin_popcount(gpus) > 1) {
         set_baseline(model, gpus, true, &table->baselines[1][TCCL_NEWEST]);
-        tccl_table_ring(table)->chain = table->baselines[1][TCCL_NEWEST].set.rings[0];
+        tccl_table_ring(table)->chain = own_ring(machine, &table->baselines[1][TCCL_NEWEST]);
         set_result(model, tccl_table_ring(table));
     }
     return table;
