@@ -71,12 +71,15 @@ struct tccl_memory_load tccl_memory_busiest(const struct tccl_named_chain *chain
     for (int k = 0; k < n && k < TCCL_CHAIN_RINGS; k++)
         for (int i = 0; i < tccl_named_arrows(&chains[k]); i++) {
             struct tccl_text_arrow arrow = tccl_named_arrow(&chains[k], i);
-            if (arrow.kind != 'm')
-                continue;
-            struct tccl_memory_load load = tccl_memory_load(chains, n, arrow.memory);
-            if (load.copies > most.copies ||
-                (load.copies == most.copies && load.memory < most.memory))
-                most = load;
+            const int memories[] = {arrow.memory, arrow.kind == 'n' ? arrow.to_memory : -1};
+            for (int end = 0; end < 2; end++) {
+                if (memories[end] < 0)
+                    continue;
+                struct tccl_memory_load load = tccl_memory_load(chains, n, memories[end]);
+                if (load.copies > most.copies ||
+                    (load.copies == most.copies && load.memory < most.memory))
+                    most = load;
+            }
         }
     return most;
 }

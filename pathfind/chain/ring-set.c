@@ -117,6 +117,6 @@ void tccl_ring_set_turn(struct tccl_ring_set *set, bool reads)
 {
     for (int i = 0; i < set->n; i++)
         for (int k = 0; k < tccl_chain_edges(&set->rings[i]); k++)
-            if (set->rings[i].edges[k].kind != TCCL_BOUNCE)
+            if (set->rings[i].edges[k].kind < TCCL_BOUNCE)
                 set->rings[i].edges[k].kind = reads ? TCCL_P2P_READ : TCCL_P2P_WRITE;
 }

@@ -62,7 +62,8 @@ static void put_ways(const struct tccl_card *card, int busy, FILE *out)
         for (int i = 0; i < tccl_named_arrows(chain); i++) {
             struct tccl_text_arrow arrow = tccl_named_arrow(chain, i);
             rates[i] = tccl_card_gbps(card);
-            marked[i] = card->kind == TCCL_CARD_NCCL && arrow.kind == 'm' && arrow.memory == busy;
+            marked[i] = card->kind == TCCL_CARD_NCCL && busy >= 0 &&
+                        (arrow.memory == busy || (arrow.kind == 'n' && arrow.to_memory == busy));
         }
         if (card->rings->n > 1 && card->gbps > 0)
             fprintf(out, "<p class=\"way dim\">ring %d of %d: %.2f GB/s</p>\n", r + 1,

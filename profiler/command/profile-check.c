@@ -101,7 +101,7 @@ static void print_verdict(const struct tccl_profile *profile, const struct tccl_
     if (drift->noisy + drift->failed > 0)
         printf("; %d too noisy, %d failed", drift->noisy, drift->failed);
     if (drift->limit > 0.01)
-        printf("; changes below %.0f %% are not seen", drift->limit * 100);
+        printf("; changes of one load below %.0f %% are not seen", drift->limit * 100);
     if (drift->verdict == TCCL_DRIFT_HOLDS)
         printf("\nthe profile holds\n");
     else if (drift->verdict == TCCL_DRIFT_UNCLEAR)

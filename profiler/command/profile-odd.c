@@ -49,7 +49,7 @@ void profile_watch_links(const char *root)
 
 void profile_keep_links(struct tccl_profile *profile)
 {
-    struct tccl_links links = {0};
+    struct tccl_links links = *tccl_profile_links(profile);
     struct tccl_error err = {0};
     for (int i = 0; i < watch.count; i++)
         tccl_links_add(&links, watch.links[i].busid, watch.links[i].best.lanes,

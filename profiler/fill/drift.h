@@ -25,7 +25,7 @@ struct tccl_drift {
     struct tccl_drift_set *sets; /* those measured again, in order */
     int count, drifted, noisy, failed;
     double median; /* of now / then; 0: nothing can be told */
-    double limit;  /* median of the limits: smaller changes than that are not seen */
+    double limit;  /* median of the limits: of one set smaller changes are not seen */
     int worst;     /* whose bandwidth changed most; -1 */
     enum tccl_drift_verdict verdict;
 };

@@ -8,7 +8,13 @@ void tccl_links_add(struct tccl_links *links, const char *busid, int lanes, doub
     if (links->n == TCCL_LINKS || strlen(busid) >= TCCL_BUSID || lanes < 1 || lanes > 32 ||
         !(gts >= 2.5 && gts <= 256))
         return;
-    struct tccl_link *link = &links->list[links->n++];
+    int at = 0;
+    while (at < links->n && strcmp(links->list[at].busid, busid) != 0)
+        at++;
+    struct tccl_link *link = &links->list[at];
+    if (at < links->n && link->lanes * link->gts >= lanes * gts)
+        return;
+    links->n += at == links->n;
     *link = (struct tccl_link){.lanes = lanes, .gts = gts};
     strcpy(link->busid, busid);
 }

@@ -325,6 +325,16 @@ static int get_tree(const struct tccl_lines *lines, struct shim_chain *chain,
     return get_nic(lines, chain->tree.nic, &nic, NULL) == 0 ? 0 : wrong(why, "tree");
 }
 
+/* No NCCL can be made to go by NICs between GPUs of a node. */
+static bool goes_by_nics(const struct tccl_named_rings *rings)
+{
+    for (int i = 0; i < rings->n; i++)
+        for (int k = 0; k < tccl_named_edges(&rings->chains[i]); k++)
+            if (rings->chains[i].edges[k].kind == TCCL_BY_NICS)
+                return true;
+    return false;
+}
+
 /* What plans and answers have alike. */
 static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain,
                      struct tccl_error *why)
@@ -333,6 +343,8 @@ static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain,
         get_baselines(lines, chain, why) != 0 || get_tree(lines, chain, why) != 0 ||
         get_source(lines, chain->source, why) != 0)
         return -1;
+    if (goes_by_nics(&chain->rings))
+        return wrong(why, "chain");
     return chain->gbps > 0 ? 0 : wrong(why, "gbps");
 }
 
@@ -386,7 +398,7 @@ static int open_lines(const char *text, size_t size, const char *what, struct tc
     return tccl_fail_in(why, "%s can't be read", what);
 }
 
-/* P2P all writes or all reads, and nothing by NICs. */
+/* P2P all writes or all reads. */
 static int get_kind(struct shim_plan *plan, struct tccl_error *why)
 {
     const struct tccl_named_rings *rings = &plan->chain.rings;
@@ -395,7 +407,7 @@ static int get_kind(struct shim_plan *plan, struct tccl_error *why)
         for (int k = 0; k < tccl_named_edges(&rings->chains[i]); k++)
             found[rings->chains[i].edges[k].kind] = true;
     plan->reads = found[TCCL_P2P_READ];
-    return found[TCCL_BY_NICS] || (plan->reads && found[TCCL_P2P_WRITE]) ? wrong(why, "chain") : 0;
+    return plan->reads && found[TCCL_P2P_WRITE] ? wrong(why, "chain") : 0;
 }
 
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct tccl_error *why)

@@ -179,9 +179,14 @@ static json_t *chain_json(const struct tccl_named_chain *chain)
                            : link.kind == 'm' ? "memory"
                            : link.kind == 'n' ? "nics"
                                               : "gpudirect";
-        json_array_append_new(
-            links, json_pack("{s:s, s:o}", "kind", kind, "memory",
-                             link.kind == 'm' ? json_integer(link.memory) : json_null()));
+        json_t *json = json_pack("{s:s, s:o}", "kind", kind, "memory",
+                                 link.memory >= 0 ? json_integer(link.memory) : json_null());
+        if (link.kind == 'n')
+            json_object_update_new(
+                json, json_pack("{s:i, s:i, s:o}", "from_nic", link.from_nic, "to_nic", link.to_nic,
+                                "to_memory",
+                                link.to_memory >= 0 ? json_integer(link.to_memory) : json_null()));
+        json_array_append_new(links, json);
     }
     return json_pack("{s:s?, s:o, s:o, s:s?}", "entry", chain->closed ? NULL : chain->entry.nic,
                      "gpus", gpus, "links", links, "exit", chain->closed ? NULL : chain->exit.nic);

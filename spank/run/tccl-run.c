@@ -107,7 +107,7 @@ static void say(const struct run *run, const char *line)
 static int no_ring(const struct run *run, const char *why)
 {
     char line[NOTICE_SIZE];
-    snprintf(line, sizeof(line), "tccl: no ring: %.800s (NCCL's own choice is used)", why);
+    snprintf(line, sizeof(line), "tccl: no ring: %.940s (NCCL's own choice is used)", why);
     notice_clean(line);
     if (run->mode >= TCCL_MODE_ON)
         say(run, line);
@@ -174,21 +174,19 @@ static int find_gpus(struct run *run)
     return -1;
 }
 
-static void look_at_machine(const void *what UNUSED, void *word)
-{
-    run_findings_read(word);
-}
-
-struct own {
+struct unmeasured {
+    struct run_findings found;
     int64_t version; /* of the NCCL that the command will load; 0: not known */
     char rings[RUN_OWN];
 };
+_Static_assert(sizeof(struct unmeasured) <= PIPE_BUF, "it is a child's word");
 
-static void look_at_own(const void *what, void *word)
+static void look_at_machine(const void *what, void *word)
 {
     const struct run *run = what;
-    struct own *own = word;
+    struct unmeasured *own = word;
     struct nccl_look look;
+    run_findings_read(&own->found);
     nccl_look(run->command[0], environ, &look);
     own->version = look.n > 0 ? look.found[0].version : 0;
     run_own_read(&run->gpus, own->version, own->rings);
@@ -196,14 +194,14 @@ static void look_at_own(const void *what, void *word)
 
 static int unmeasured(const struct run *run)
 {
-    struct run_findings found = {.count = 0};
-    struct own own = {.version = 0};
+    struct unmeasured own = {.version = 0};
     char text[NOTICE_SIZE], more[400] = "", version[TCCL_NCCL_TEXT] = "NCCL", rings[700] = "";
-    child_word(look_at_machine, NULL, &found, sizeof(found), FINDINGS_MS, NULL);
-    if (found.count > 0)
-        snprintf(more, sizeof(more), "; tccl-check machine has %d finding%s: %s", found.count,
-                 found.count == 1 ? "" : "s", found.worst);
-    child_word(look_at_own, run, &own, sizeof(own), FINDINGS_MS, NULL);
+    if (run->mode < TCCL_MODE_ON || run->options->quiet)
+        return -1; /* nobody would read it */
+    child_word(look_at_machine, run, &own, sizeof(own), FINDINGS_MS, NULL);
+    if (own.found.count > 0)
+        snprintf(more, sizeof(more), "; tccl-check machine has %d finding%s: %s", own.found.count,
+                 own.found.count == 1 ? "" : "s", own.found.worst);
     if (own.version)
         tccl_nccl_format(own.version, version);
     if (*own.rings)

@@ -377,6 +377,10 @@ void alongside_plan(struct running *running, struct running_step *step,
                     const struct tccl_node_class *class)
 {
 }
+void alongside_began(struct running *running UNUSED, const struct running_step *step UNUSED)
+{
+}
+
 void alongside_warn(struct running *running, const struct running_step *step)
 {
 }

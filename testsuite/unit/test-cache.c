@@ -483,6 +483,8 @@ TEST(links)
     const char *folder = check_at("links");
     tccl_links_add(&links, "0000:15:00.0", 16, 32);
     tccl_links_add(&links, "0000:73:00.0", 8, 2.5);
+    tccl_links_add(&links, "0000:15:00.0", 8, 32); /* a later run, at half of it: the best counts */
+    tccl_links_add(&links, "0000:73:00.0", 4, 2.5);
     tccl_links_add(&links, "0000:74:00.0", 0, 32);
     tccl_links_add(&links, "0000:75:00.0", 16, NAN);
     tccl_links_add(&links, "0000:76:00.0 and more", 16, 32);

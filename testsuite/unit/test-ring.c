@@ -698,6 +698,29 @@ static bool no_nic(void *context, tccl_transfer transfer)
     return tccl_transfer_initiator(transfer).kind != TCCL_NIC;
 }
 
+/* Without a peer NCCL's own edges by NICs are taken for bounces, and are not unknown: each ring of
+ * ours would be taken. */
+TEST(own_by_nics)
+{
+    const struct tccl_model *model = load_machine("quad-8gpu");
+    double gbps[2];
+    for (int without = 0; without < 2; without++) {
+        owned(search) struct tccl_search *search =
+            tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
+        owned(table) struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 255);
+        const struct tccl_search_options options = {.gap = 0.03, .can = without ? no_nic : NULL};
+        CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+        const struct tccl_baseline *own = &table->baselines[1][TCCL_NEWEST];
+        bool by_nics = false;
+        for (int i = 0; i < own->set.n; i++)
+            by_nics |= tccl_chain_by_nics(&own->set.rings[i]);
+        CHECK_INT(by_nics, !without);
+        gbps[without] = own->gbps;
+    }
+    CHECK(gbps[1] > 0 &&
+          gbps[1] < gbps[0]); /* by NICs it is faster, else NCCL would not go there */
+}
+
 /* A profile that was measured without a peer: its node alone has a ring, and several have none,
  * with the reason. */
 TEST(without_nics)

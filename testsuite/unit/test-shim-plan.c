@@ -287,6 +287,23 @@ TEST(open)
     }
 }
 
+TEST(answer_by_nics)
+{
+    static const char start[] = "tccl-chain 1\nstate planned\ngbps 3\nsource host\nchain ";
+    static const struct {
+        const char *back;
+        int rc;
+    } cases[] = {{"-w>", 0}, {"-n0n1>", -1}};
+    const tccl_bus gpus[] = {0x100, 0x200};
+    struct shim_chain chain;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *text =
+            check_printf("%s0000:01:00.0 -w> 0000:02:00.0 %s 0000:01:00.0\nnodes 0 1\nend\n", start,
+                         cases[i].back);
+        CHECK_INT(shim_chain_parse(text, strlen(text), gpus, 2, true, &chain, NULL), cases[i].rc);
+    }
+}
+
 TEST(answers)
 {
     static const struct {

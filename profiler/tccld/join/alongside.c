@@ -304,7 +304,8 @@ void alongside_warn(struct running *running, const struct running_step *step)
                 step->folder, own, others, worth.gbps, side.alone, step->n_gres, others);
 }
 
-/* ---- those that ran before ---- */
+/* ---- those that ran before: beside such as have their plan; what others will have isn't known
+ * ---- */
 
 void alongside_began(struct running *running, const struct running_step *step)
 {
@@ -354,7 +355,8 @@ void alongside_on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *argum
     }
     for (int i = 0; seen && i < seen->beside.n; i++)
         for (int k = 0; k < seen->beside.n && !seen->who[i]->slowed; k++)
-            if (seen->who[k]->order > looked && seen->who[k]->order > seen->who[i]->order)
+            if (seen->who[i]->start && seen->who[k]->start && seen->who[k]->order > looked &&
+                seen->who[k]->order > seen->who[i]->order)
                 look_at(running, seen, i, k);
     free(seen);
 }

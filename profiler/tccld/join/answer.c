@@ -150,8 +150,10 @@ void answer_waiters(struct step *step)
                          step->steps->daemon->conf->node);
     }
     struct running_step *record = running_find(step->steps->daemon->running, &step->key);
-    if (record)
+    if (record) {
         record->start = plan.start;
+        alongside_began(step->steps->daemon->running, record);
+    }
     cleanup_json json_t *message = tccl_plan_to_json(&plan, &step->key, 0, 0);
     for (int i = 0; i < step->n_waiters; i++) {
         if (message)

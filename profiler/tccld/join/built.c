@@ -603,8 +603,8 @@ void built_slowed(struct running *running, struct running_step *step, const char
     struct verdict *verdict = of_step(running, step);
     if (!verdict)
         return;
-    if (step->ring)
-        changed(verdict);
+    if (step->ring && (verdict->first_at || verdict->sent.end))
+        changed(verdict); /* else it goes with the first word on what was built */
     verdict->news = step->node == 0;
     put_news(verdict);
     if (step->ring)
