@@ -40,7 +40,8 @@ const char *tccl_profile_conditions(const struct tccl_profile *profile);
  */
 const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile);
 
-/* How its links were trained while it was measured, each at its best; none for a model, or where it isn't known.
+/* How its links were trained while it was measured, each at its best; none for a model, or where it
+ * isn't known.
  */
 const struct tccl_links *tccl_profile_links(const struct tccl_profile *profile);
 
