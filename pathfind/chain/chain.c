@@ -28,7 +28,7 @@ int tccl_chain_edges(const struct tccl_chain *chain)
     return chain->closed ? chain->n_gpus : chain->n_gpus - 1;
 }
 
-int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer out[static 2])
+int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer *out)
 {
     int sent;
     switch (edge.kind) {

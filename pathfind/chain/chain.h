@@ -39,7 +39,7 @@ int tccl_chain_edges(const struct tccl_chain *chain);
 /* The transfers of an edge, of the entry (NIC to head), of the exit (tail to NIC): 1 or 2 of them
  * in out; of an edge by NICs up to TCCL_EDGE_TRANSFERS. Each returns how many. */
 enum { TCCL_EDGE_TRANSFERS = 4 };
-int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer out[static 2]);
+int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer *out);
 int tccl_entry_transfers(struct tccl_port entry, int head, tccl_transfer out[static 2]);
 int tccl_exit_transfers(struct tccl_port exit, int tail, tccl_transfer out[static 2]);
 
