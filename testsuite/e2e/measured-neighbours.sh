@@ -78,7 +78,8 @@ for kind in garbage huge; do
     garbage) echo garbage >"$file" && why='together.jsonl:1: checksum does not match' ;;
     huge) truncate -s 2G "$file" && why='together.jsonl: has 2147483648 bytes' ;;
     esac
-    sleep 10 # such lines are limited
+    sleep 10 # such lines are limited; a look after the step before may have read it by now: it is another one then
+    touch "$file"
     beside n2 bounds
     by_bounds
     eventually "a line: $why" grep "steps beside others are planned by bounds: .*$why" "$cluster/log/tccld@n2.out"
