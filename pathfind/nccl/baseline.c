@@ -270,6 +270,16 @@ int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bo
     return status;
 }
 
+void tccl_baseline_leave_nics(const struct tccl_machine *machine, struct tccl_baseline *baseline)
+{
+    for (int i = 0; i < baseline->set.n; i++) {
+        struct tccl_chain *ring = &baseline->set.rings[i];
+        for (int k = 0; k < tccl_chain_edges(ring); k++)
+            if (ring->edges[k].kind == TCCL_BY_NICS)
+                ring->edges[k] = bounce_to(machine, ring->gpus[(k + 1) % ring->n_gpus]);
+    }
+}
+
 int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,
                       struct tccl_error *err)
 {

@@ -43,6 +43,9 @@ int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bo
                            struct tccl_baseline baselines[static TCCL_GENERATIONS],
                            struct tccl_error *err);
 
+/* Its edges by NICs become bounces, through the memories of the receivers. */
+void tccl_baseline_leave_nics(const struct tccl_machine *machine, struct tccl_baseline *baseline);
+
 /* All transfers of all chains, one that several make as often. Returns 0, or -1 with err if there
  * are more than TCCL_MAX_SET. */
 int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,

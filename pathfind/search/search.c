@@ -124,20 +124,6 @@ static bool baseline_set(const struct tccl_baseline *baseline,
            can_measure(options, set->transfers, set->count);
 }
 
-/* Edges by NICs become bounces. */
-static void leave_nics(const struct tccl_machine *machine, struct tccl_ring_set *rings)
-{
-    for (int i = 0; i < rings->n; i++) {
-        struct tccl_chain *ring = &rings->rings[i];
-        for (int k = 0; k < ring->n_gpus; k++) {
-            int to = ring->gpus[(k + 1) % ring->n_gpus];
-            if (ring->edges[k].kind == TCCL_BY_NICS)
-                ring->edges[k] = (struct tccl_edge){.kind = TCCL_BOUNCE,
-                                                    .memory = (uint8_t)machine->gpus[to].numa};
-        }
-    }
-}
-
 /* Where NICs are not measured (GPUs without a peer), what NCCL has by them between GPUs of a node
  * is taken for what it would have through host memory, which is less: rings that gain little are
  * promised to gain more. Without any figure each ring of ours would be taken. */
@@ -149,7 +135,7 @@ static int measure_baseline(struct tccl_search *search, const struct tccl_search
     int status = 0;
     bool known = baseline_set(baseline, options, &set);
     if (!known) {
-        leave_nics(search->machine, &baseline->set);
+        tccl_baseline_leave_nics(search->machine, baseline);
         known = baseline_set(baseline, options, &set);
     }
     if (known)

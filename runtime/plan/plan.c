@@ -325,14 +325,14 @@ static int get_tree(const struct tccl_lines *lines, struct shim_chain *chain,
     return get_nic(lines, chain->tree.nic, &nic, NULL) == 0 ? 0 : wrong(why, "tree");
 }
 
-/* No NCCL can be made to go by NICs between GPUs of a node. */
-static bool goes_by_nics(const struct tccl_named_rings *rings)
+/* The kinds of edges that are among them: 1 << kind. */
+static unsigned kinds_of(const struct tccl_named_rings *rings)
 {
+    unsigned kinds = 0;
     for (int i = 0; i < rings->n; i++)
         for (int k = 0; k < tccl_named_edges(&rings->chains[i]); k++)
-            if (rings->chains[i].edges[k].kind == TCCL_BY_NICS)
-                return true;
-    return false;
+            kinds |= 1U << rings->chains[i].edges[k].kind;
+    return kinds;
 }
 
 /* What plans and answers have alike. */
@@ -343,7 +343,7 @@ static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain,
         get_baselines(lines, chain, why) != 0 || get_tree(lines, chain, why) != 0 ||
         get_source(lines, chain->source, why) != 0)
         return -1;
-    if (goes_by_nics(&chain->rings))
+    if (kinds_of(&chain->rings) & 1U << TCCL_BY_NICS) /* no NCCL can be made to */
         return wrong(why, "chain");
     return chain->gbps > 0 ? 0 : wrong(why, "gbps");
 }
@@ -401,13 +401,9 @@ static int open_lines(const char *text, size_t size, const char *what, struct tc
 /* P2P all writes or all reads. */
 static int get_kind(struct shim_plan *plan, struct tccl_error *why)
 {
-    const struct tccl_named_rings *rings = &plan->chain.rings;
-    bool found[TCCL_BY_NICS + 1] = {false};
-    for (int i = 0; i < rings->n; i++)
-        for (int k = 0; k < tccl_named_edges(&rings->chains[i]); k++)
-            found[rings->chains[i].edges[k].kind] = true;
-    plan->reads = found[TCCL_P2P_READ];
-    return plan->reads && found[TCCL_P2P_WRITE] ? wrong(why, "chain") : 0;
+    unsigned kinds = kinds_of(&plan->chain.rings);
+    plan->reads = kinds & 1U << TCCL_P2P_READ;
+    return plan->reads && (kinds & 1U << TCCL_P2P_WRITE) ? wrong(why, "chain") : 0;
 }
 
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct tccl_error *why)
