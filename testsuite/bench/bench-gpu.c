@@ -40,14 +40,12 @@ static double number_of(const char *text, double most)
 {
     char *end;
     double value = strtod(text, &end);
-
     return end != text && !*end && value > 0 && value <= most ? value : -1;
 }
 
 static int parse_number(struct bench *bench, int option, const char *text)
 {
     double value = number_of(text, option == 'w' ? 10000 : 100);
-
     if (value < 0)
         return complain(text, ": is no number that fits there");
     if (option == 'w')
@@ -80,7 +78,6 @@ static int parse(struct bench *bench, int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     int option, rc = 0;
-
     while (rc == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'b')
             bench->name = optarg;
@@ -119,7 +116,6 @@ static void print_json_row(struct bench *bench, const char *text, int rc,
                 : json_pack("{s:s s:f s:f s:f s:f s:b}", "set", text, "gbps", measured->gbps,
                             "spread", measured->spread, "skew_us", measured->skew, "overlap",
                             measured->overlap, "noisy", measured->noisy);
-
     fputs(bench->rows++ > 0 ? ",\n " : "\n ", stdout);
     json_dumpf(row, stdout, JSON_COMPACT);
     fflush(stdout);
@@ -132,7 +128,6 @@ static int measure(struct bench *bench, const struct tccl_set *set)
     struct tccl_error err = {0};
     char text[TCCL_SET_TEXT];
     int rc = tccl_backend_measure(bench->backend, set, &measured, &err);
-
     tccl_set_format(set, text);
     if (bench->json)
         print_json_row(bench, text, rc, &measured, err.text);
@@ -145,7 +140,6 @@ static int measure_text(struct bench *bench, const char *text)
 {
     struct tccl_set set = {0};
     struct tccl_error err = {0};
-
     if (tccl_set_parse(text, &set, &err) == 0)
         return measure(bench, &set);
     complain(err.text, "");
@@ -221,7 +215,6 @@ static int run(struct bench *bench, char **sets)
 {
     const struct tccl_machine *machine = bench->backend->machine;
     int rc = 0;
-
     print_head(bench, machine);
     if (!*sets)
         rc = measure_all(bench, machine);
@@ -237,7 +230,6 @@ int main(int argc, char **argv)
     struct bench bench = {.name = "cuda"};
     struct tccl_error err = {0};
     int rc = parse(&bench, argc, argv);
-
     if (rc < 0)
         fputs(help, stdout);
     if (rc != 0)

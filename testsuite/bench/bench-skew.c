@@ -35,7 +35,6 @@ static void nap_until(int64_t time)
 static int late_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
 {
     struct state *state = context;
-
     state->region = tccl_workspace_region(state->seat.workspace, tccl_transfer_target(transfer),
                                           state->seat.place, err);
     return state->region ? 0 : -1;
@@ -45,7 +44,6 @@ static uint64_t copy_piece(struct state *state, uint64_t total)
 {
     size_t region = state->seat.workspace->settings.region;
     unsigned char *piece = state->region + total % region;
-
     for (size_t at = 0; at < PIECE; at += BUFFER)
         memcpy(piece + at, state->buffer, BUFFER);
     return total + PIECE;
@@ -56,7 +54,6 @@ static int late_move(void *context, struct tccl_member *member, struct tccl_erro
     struct state *state = context;
     uint64_t total = 0, share = member->run->share;
     int64_t start = tccl_member_wait(member);
-
     (void)err;
     if (start < 0)
         return 0;
@@ -85,7 +82,6 @@ static struct tccl_workers *make_pool(void)
         .gpu = &late_mover, .prepare_limit = 10, .run_limit = 10};
     cpu_set_t usable;
     int cpu = CPU_SETSIZE - 1;
-
     sched_getaffinity(0, sizeof(usable), &usable);
     while (cpu > 0 && !CPU_ISSET(cpu, &usable))
         cpu--;
@@ -101,7 +97,6 @@ static struct tccl_run_result run_set(struct tccl_workers *workers, const char *
 {
     struct tccl_set set = {0};
     struct tccl_run_result run = {0};
-
     MUST(tccl_set_parse(text, &set, ERR) < 0 ||
          tccl_workers_run(workers, &set, (uint64_t)share, &run, ERR) != 0);
     return run;
@@ -116,7 +111,6 @@ static void measure(struct tccl_workers *workers, double share, int skew, int re
                     struct results *results)
 {
     static const char both[] = "g0>m0 g1>m0";
-
     orders->late_ms = planted_ms[skew];
     orders->by_itself = true;
     run_set(workers, both, share);
@@ -141,7 +135,6 @@ static void print_row(int skew, struct results *results, double naive0, double o
     double measured = tccl_median(results->skew[skew], REPEATS);
     double overlap = tccl_median(results->overlap[skew], REPEATS);
     double naive_error = 100 * (naive / naive0 - 1), ours_error = 100 * (ours / ours0 - 1);
-
     if (bench_rows)
         json_array_append_new(
             bench_rows, json_pack("{s:f s:f s:f s:f s:f s:f s:f s:f s:f s:i}", "planted_ms",
@@ -176,7 +169,6 @@ int main(int argc, char **argv)
 {
     static struct results results;
     double alone[REPEATS], together[REPEATS];
-
     bench_begin(argc, argv);
     orders = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     MUST(orders == MAP_FAILED);

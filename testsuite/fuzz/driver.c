@@ -30,7 +30,6 @@ static size_t below(size_t limit)
 static void keep(void *context, const void *data, size_t size)
 {
     struct corpus *corpus = context;
-
     if (corpus->count == MAX_SEEDS || size > MAX_FILE)
         return;
     uint8_t *copy = malloc(size + 1);
@@ -60,14 +59,12 @@ static void insert_token(struct input *input)
         "g15", "-w>",     "%",     "=",          " ",
         "\0"};
     const char *token = tokens[below(sizeof(tokens) / sizeof(*tokens))];
-
     insert(input, token, *token ? strlen(token) : 1);
 }
 
 static void overwrite_with_token(struct input *input)
 {
     static const uint8_t bytes[] = {0, 1, 0x7f, 0x80, 0xff, '0', '9', '-', '"', ' '};
-
     if (input->size > 0)
         input->data[below(input->size)] = bytes[below(sizeof(bytes))];
 }
@@ -76,7 +73,6 @@ static void erase(struct input *input)
 {
     size_t at = below(input->size);
     size_t size = 1 + below(input->size - at < 32 ? input->size - at : 32);
-
     if (at + size > input->size)
         return;
     memmove(input->data + at, input->data + at + size, input->size - at - size);
@@ -122,7 +118,6 @@ static void run(const struct input *input)
     const char *save = getenv("TCCL_FUZZ_SAVE");
     /* Not synced, unlike what tccl_write_file does: it is done for every input. */
     FILE *file = save ? fopen(save, "w") : NULL;
-
     if (save && (!file || fwrite(input->data, 1, input->size, file) != input->size || fclose(file)))
         abort();
     LLVMFuzzerTestOneInput(input->data, input->size);
@@ -134,7 +129,6 @@ static long run_all(const struct corpus *corpus, long runs)
     struct input scratch = {room, 0};
     struct timespec begun, now;
     long done = 0;
-
     for (int i = 0; i < corpus->count; i++)
         run(&corpus->inputs[i]);
     clock_gettime(CLOCK_MONOTONIC, &begun);
@@ -165,7 +159,6 @@ static void add_folder(struct corpus *corpus, const char *folder)
     char path[4096];
     size_t size;
     int count = scandir(folder, &entries, is_shown, alphasort);
-
     for (int i = 0; i < count; i++) {
         cleanup_free char *data = NULL;
         snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
@@ -192,7 +185,6 @@ int main(int argc, char **argv)
 {
     static struct corpus corpus;
     const char *runs = getenv("TCCL_FUZZ_RUNS");
-
     fuzz_seeds(keep, &corpus);
     if (argc == 3 && strcmp(argv[1], "--seeds") == 0)
         return write_seeds(&corpus, argv[2]);

@@ -10,7 +10,6 @@ static void check_chain(const char *text)
     struct tccl_named_chain chain, again;
     struct tccl_error err = {0};
     char out[TCCL_CHAIN_TEXT];
-
     if (tccl_named_parse(text, &chain, &err) != 0) {
         FUZZ_CHECK(err.text[0]);
         return;
@@ -37,7 +36,6 @@ static void check_rings(const char *text)
     struct tccl_named_rings rings, again;
     struct tccl_error err = {0};
     char out[TCCL_RINGS_TEXT], back[TCCL_RINGS_TEXT];
-
     if (tccl_named_rings_parse(text, &rings, &err) != 0) {
         FUZZ_CHECK(err.text[0]);
         return;
@@ -63,7 +61,6 @@ static void check_lines(const char *text, size_t size)
     int64_t integer;
     double number;
     bool truth;
-
     if (tccl_lines_open(text, size, &lines, &err) != 0) {
         FUZZ_CHECK(err.text[0]);
         return;
@@ -91,7 +88,6 @@ static void check_lines(const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cleanup_free char *text = fuzz_text(data, size), *exact = fuzz_exact(data, size);
-
     check_chain(text);
     check_rings(text);
     check_lines(exact, size);

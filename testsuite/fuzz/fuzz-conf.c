@@ -16,7 +16,6 @@ static void override(const char *text)
 {
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     struct tccl_error err = {0};
-
     if (tccl_conf_read(NULL, "n1", &conf, &err) == 0 && tccl_conf_override(&conf, text, &err) == 0)
         check_conf(&conf);
 }
@@ -25,7 +24,6 @@ static void expand(const char *text)
 {
     cleared_by(tccl_hosts_clear) struct tccl_hosts hosts = {0};
     struct tccl_error err = {0};
-
     if (tccl_hosts_expand(text, 1000, &hosts, &err) == 0)
         FUZZ_CHECK(hosts.count <= 1000);
     else
@@ -35,7 +33,6 @@ static void expand(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cleanup_free char *text = fuzz_text(data, size);
-
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     struct tccl_error err = {0};
     char path[FUZZ_PATH];

@@ -75,7 +75,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cleanup_json json_t *json = fuzz_json(data, size);
     struct tccl_error err = {0};
-
     memset(&table, 0, sizeof(table));
     if (evidence_from_json(json_array_get(json, 0), &table, &err) != 0) {
         FUZZ_CHECK(*err.text);

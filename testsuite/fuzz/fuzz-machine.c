@@ -10,7 +10,6 @@ static void check_again(const struct tccl_machine *machine)
     struct tccl_error err = {0};
     struct tccl_machine again;
     cleanup_json json_t *json = tccl_machine_to_json(machine);
-
     FUZZ_CHECK(json && tccl_machine_from_json(json, &again, &err) == 0);
     tccl_machine_id(machine, id);
     tccl_machine_id(&again, again_id);
@@ -23,7 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tccl_machine machine;
     cleanup_json json_t *json = fuzz_json(data, size);
     json_t *inner = json_object_get(json, "machine"); /* of a model file */
-
     if (json && tccl_machine_from_json(inner ? inner : json, &machine, &err) == 0) {
         FUZZ_CHECK(machine.n_gpus >= 0 && machine.n_gpus <= TCCL_MAX_GPUS);
         FUZZ_CHECK(machine.n_memories >= 0 && machine.n_memories <= TCCL_MAX_MEMORIES);

@@ -19,7 +19,6 @@ static const struct tccl_step join = {.nodes = names, .policy = "p"};
 static int nodes_of(const struct merge *merge)
 {
     int nodes = 0;
-
     for (int i = 0; i < merge->n_runs; i++) {
         FUZZ_CHECK(merge->runs[i].class >= 0 && merge->runs[i].class < merge->n_classes);
         FUZZ_CHECK(merge->runs[i].count > 0);
@@ -32,7 +31,6 @@ static void check_merge(const struct merge *merge)
 {
     struct tccl_error err = {0};
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
-
     FUZZ_CHECK(merge->n_classes <= MERGE_CLASSES && nodes_of(merge) == NODES);
     cleanup_json json_t *json = merge_to_json(merge, &err);
     owned(merge) struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
@@ -45,7 +43,6 @@ static void check_plan(const json_t *json)
 {
     struct tccl_error err = {0};
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
-
     if (tccl_plan_from_json(json, &key, 0, NODES, &outcome, &err) == 0)
         FUZZ_CHECK(outcome.n_choices == 0 || outcome.n_choices == NODES);
     else
@@ -56,7 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = fuzz_json(data, size);
-
     if (!json)
         return 0;
     owned(merge) struct merge *merge = merge_from_json(json, 0, NODES, &err);
@@ -74,7 +70,6 @@ static struct shared_class *sample_class(uint32_t gpus)
     owned(table) struct tccl_table *table = sample_table(&machine, gpus);
     struct shared_class *class =
         shared_class_new(tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB));
-
     return class;
 }
 
@@ -82,7 +77,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
 {
     owned(merge) struct merge *merge = merge_new(0);
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
-
     srand(1);
     owned(shared_class) struct shared_class *whole = sample_class(0xf), *half = sample_class(0x3);
     if (merge_add(merge, whole, 2, NULL) < 0 || merge_add(merge, half, 3, NULL) < 0 ||

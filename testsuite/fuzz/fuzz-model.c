@@ -22,7 +22,6 @@ static void ask(const struct tccl_model *model, uint32_t choice)
     struct tccl_set set = {0}, less;
     double gbps, rates[TCCL_MAX_SET], more;
     const char *limits[TCCL_MAX_SET];
-
     choose(tccl_model_machine(model), choice, &set);
     FUZZ_CHECK(tccl_model_measure(model, &set, &gbps, rates, limits, NULL) == 0);
     FUZZ_CHECK(!isnan(gbps) && gbps >= 0);
@@ -39,7 +38,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tccl_error err = {0};
     owned(model) struct tccl_model *model = NULL;
     cleanup_json json_t *json = fuzz_json(data, size);
-
     if (json && tccl_model_from_json(json, &model, &err) == 0)
         ask(model, (uint32_t)size * 2654435761u);
     else

@@ -8,7 +8,6 @@ static void check_nics(const struct shim_line *line)
     const char *at = line->text;
     char name[SHIM_NAME];
     int number, count = 0;
-
     while (shim_line_nic(&at, line->end, &number, name) > 0) {
         FUZZ_CHECK(at > line->text && at <= line->end && number >= 0 && name[0]);
         count++;
@@ -20,7 +19,6 @@ static void check_line(const char *start, const char *end)
 {
     struct shim_line line;
     bool known = shim_line_read(start, end, &line);
-
     FUZZ_CHECK(known == (line.kind != SHIM_LINE_OTHER));
     if (!known)
         return;
@@ -36,7 +34,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cleanup_free char *copy = fuzz_exact(data, size);
     char *newline, *at = copy;
-
     for (; (newline = memchr(at, '\n', size - (size_t)(at - copy))); at = newline + 1)
         check_line(at, newline);
     FUZZ_CHECK(shim_nccllog_take(copy, size, 1000) == (size_t)(at - copy));
@@ -58,7 +55,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "eth0:10.0.0.1<0>\nn:1000:7 [0] NCCL INFO Using network IB\n"
         "n:1000:7 [0] NCCL INFO NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} ; OOB x\n"
         "n:1000:7 [0] NCCL INFO NET/IB : Made virtual device [2] name=a+b speed=400000 ndevs=2\n"};
-
     for (size_t i = 0; i < COUNT(seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));
 }

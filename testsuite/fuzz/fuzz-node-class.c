@@ -11,7 +11,6 @@ static void check_class(const struct tccl_node_class *class)
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     cleanup_class struct tccl_node_class *again =
         json ? tccl_node_class_from_json(json, &err) : NULL;
-
     FUZZ_CHECK(class->n_nics >= 0 && class->n_nics <= TCCL_MAX_NICS);
     FUZZ_CHECK(class->baselines[TCCL_NEWEST].n_chains >= 0 &&
                class->baselines[TCCL_NEWEST].n_chains <= TCCL_MAX_CHANNELS);
@@ -33,7 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cleanup_json json_t *json = fuzz_json(data, size);
     cleanup_class struct tccl_node_class *class =
         json ? tccl_node_class_from_json(json, &err) : NULL;
-
     if (class)
         check_class(class);
     else
@@ -44,7 +42,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 void fuzz_seeds(fuzz_add *add, void *context)
 {
     struct tccl_machine machine = sample_machine();
-
     srand(1);
     for (uint32_t gpus = 1; gpus < 16; gpus += 7) {
         owned(table) struct tccl_table *table = sample_table(&machine, gpus);

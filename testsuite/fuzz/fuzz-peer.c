@@ -14,7 +14,6 @@ enum { STREAM_BYTES = 60000 };
 static int open_input(const uint8_t *data, size_t size, int *other)
 {
     int ends[2];
-
     if (size > STREAM_BYTES || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return -1;
     if (write(ends[1], data, size) != (ssize_t)size || shutdown(ends[1], SHUT_WR) < 0)
@@ -27,7 +26,6 @@ static int open_input(const uint8_t *data, size_t size, int *other)
 static uint64_t count_bytes(const uint8_t *data, size_t size)
 {
     uint64_t total = 0;
-
     while (size >= 8 && (data[0] == 1 || data[0] == 2)) {
         uint64_t bytes = 0;
         for (int i = 1; i < 8; i++)
@@ -46,7 +44,6 @@ static void serve_blocks(const uint8_t *data, size_t size)
     struct tccl_peer_count count;
     struct tccl_error err = {0};
     int other, fd = open_input(data, size, &other);
-
     if (fd < 0)
         return;
     int rc = tccl_peer_serve(fd, &limits, &count, &err);
@@ -62,7 +59,6 @@ static void hear_hello(const uint8_t *data, size_t size)
     struct tccl_peer_guest guest;
     struct tccl_error err = {0};
     int other, fd = open_input(data, size, &other);
-
     if (fd < 0)
         return;
     /* No input can know the number used once. */
@@ -76,7 +72,6 @@ static void read_end(const uint8_t *data, size_t size)
     cleanup_json json_t *json = json_loadb((const char *)data, size, 0, NULL);
     json_t *again;
     struct tccl_rdma_end end, same = {0};
-
     if (tccl_rdma_from_json(json, &end, NULL) == 0) {
         again = tccl_rdma_to_json(&end);
         FUZZ_CHECK(tccl_rdma_from_json(again, &same, NULL) == 0);
@@ -90,7 +85,6 @@ static void read_address(const uint8_t *data, size_t size)
 {
     char text[300], host[TCCL_PEER_HOST];
     uint16_t port;
-
     if (size >= sizeof(text))
         return;
     memcpy(text, data, size);
@@ -103,7 +97,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const targets[])(const uint8_t *, size_t) = {serve_blocks, hear_hello, read_end,
                                                                read_address};
-
     if (size > 0)
         targets[data[0] & 3](data + 1, size - 1);
     return 0;
@@ -112,7 +105,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static void add_text(fuzz_add *add, void *context, char kind, const char *text)
 {
     char input[512];
-
     snprintf(input, sizeof(input), "%c%s", kind, text);
     add(context, input, strlen(input));
 }
@@ -123,7 +115,6 @@ static void add_blocks(fuzz_add *add, void *context)
                               tccl_peer_head(TCCL_PEER_CREDIT, 1000)};
     uint8_t input[1 + 3 * (8 + 100)] = "0";
     size_t size = 1;
-
     for (int i = 0; i < 3; i++) {
         memcpy(input + size, &heads[0], 8);
         size += 8 + 100;
@@ -141,7 +132,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
     cleanup_json json_t *json = tccl_rdma_to_json(&end);
     cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     uint8_t frame[sizeof(hello) + 5] = "1";
-
     if (!text)
         abort();
     tccl_frame_header(sizeof(hello) - 1, frame + 1);

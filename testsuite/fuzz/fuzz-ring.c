@@ -10,7 +10,6 @@ static void check_chain(const struct tccl_machine *machine, const char *text)
     struct tccl_chain chain, again;
     struct tccl_set set;
     char out[TCCL_CHAIN_TEXT];
-
     if (tccl_chain_parse(text, machine, &chain, &err) < 0) {
         FUZZ_CHECK(err.text[0]);
         return;
@@ -31,7 +30,6 @@ static void check_ring(const char *text)
     struct tccl_error err = {0};
     char out[TCCL_CHAIN_TEXT];
     int more, node = -1;
-
     while ((more = tccl_ring_next(&ring, &chain, &err)) > 0) {
         FUZZ_CHECK(ring.node == node + (ring.chain == 0) && strlen(ring.name) < sizeof(ring.name));
         node = ring.node;
@@ -47,7 +45,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_machine machine = sample_machine();
     cleanup_free char *text = fuzz_text(data, size);
-
     check_chain(&machine, text);
     check_ring(text);
     return 0;

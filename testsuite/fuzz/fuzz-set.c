@@ -7,7 +7,6 @@ static void check_numbers(const char *text)
 {
     uint32_t mask, again;
     char out[128];
-
     if (tccl_numberset_parse(text, 32, &mask, NULL) < 0)
         return;
     FUZZ_CHECK(tccl_numberset_format(mask, out, sizeof(out)) >= 0);
@@ -21,7 +20,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tccl_set set = {0}, again = {0};
     char out[TCCL_SET_TEXT];
     cleanup_free char *text = fuzz_text(data, size);
-
     if (tccl_set_parse(text, &set, &err) == 0) {
         FUZZ_CHECK(set.count <= TCCL_MAX_SET);
         tccl_set_format(&set, out);

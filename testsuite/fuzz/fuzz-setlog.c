@@ -39,7 +39,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[FUZZ_PATH];
     int dropped = 0;
     long lines = 0;
-
     if (size == 0)
         return 0;
     cleanup_free char *text = fuzz_text(data + 1, size - 1);
@@ -59,7 +58,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "{\"set\":\"g0>g1 g1>g0\",\"gbps\":10.4,\"spread\":0.01,\"source\":\"model\",\"time\":1}",
         "{\"set\":\"g0>m1\",\"gbps\":0,\"spread\":0,\"source\":\"host\",\"time\":1700000000}",
     };
-
     for (int i = 0; i < 2; i++)
         snprintf(log + strlen(log), sizeof(log) - strlen(log), "%s %016x\n", lines[i], 0);
     fix_checksums(log + 1, strlen(log) - 1);

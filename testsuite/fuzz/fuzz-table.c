@@ -11,7 +11,6 @@
 static void fix_checksum(uint8_t *data, size_t size)
 {
     char sum[32];
-
     snprintf(sum, sizeof(sum), "sum %016" PRIx64 "\n", tccl_hash64(data, size - 21));
     memcpy(data + size - 21, sum, 21);
 }
@@ -60,7 +59,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     owned(table) struct tccl_table *table = NULL;
     cleanup_free uint8_t *copy = (uint8_t *)fuzz_text(data, size);
     char path[FUZZ_PATH];
-
     if (size >= 21)
         fix_checksum(copy, size);
     int fd = fuzz_file(copy, size, path);

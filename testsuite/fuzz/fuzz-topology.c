@@ -12,7 +12,6 @@ static void check_machine(const struct tccl_machine *machine)
     struct tccl_error err = {0};
     struct tccl_machine again;
     cleanup_json json_t *json = tccl_machine_to_json(machine);
-
     FUZZ_CHECK(machine->n_gpus > 0 && machine->n_gpus <= TCCL_MAX_GPUS);
     FUZZ_CHECK(machine->n_memories > 0 && machine->n_memories <= TCCL_MAX_MEMORIES);
     FUZZ_CHECK(json && tccl_machine_from_json(json, &again, &err) == 0);
@@ -24,7 +23,6 @@ extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__
 static void forget_libfuzzer(void)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU};
-
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(NULL);
     for (size_t i = 0; i < COUNT(signals); i++)
@@ -43,7 +41,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[FUZZ_PATH];
     int fd = fuzz_file(data, size, path);
     const struct tccl_discover_options options = {.xml = path};
-
     if (tccl_discover(&options, &found, &err) == 0)
         check_machine(&found.site.machine);
     else
@@ -71,7 +68,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "<object type=\"OSDev\" gp_index=\"7\" name=\"mlx5_0\" osdev_type=\"48\">"
         "<info name=\"Port1State\" value=\"4\"/></object></object>"
         "</object></object></topology>\n";
-
     static const char nccl[] =
         "<system version=\"1\"><!-- by hand --><cpu host_hash=\"0x1\" numaid=\"1\" arch=\"x86_64\" "
         "vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">"
@@ -82,7 +78,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "<pci busid=\"0000:04:00.0\" class=\"0x020700\"><nic><net name=\"mlx5_0\" dev=\"0\" "
         "speed=\"200000\" port=\"1\" gdr=\"1\"/></nic></pci></pci></cpu>"
         "<cpu numaid=\"0\"><nic><net name=\"br-1\"/></nic></cpu></system>\n";
-
     add(context, seed, sizeof(seed) - 1);
     add(context, nccl, sizeof(nccl) - 1);
 }

@@ -19,7 +19,6 @@ static void read_message(const char *data, size_t size)
     struct tccl_step_key key;
     struct tccl_outcome plan = {0};
     cleanup_json json_t *message = tccl_message_parse(data, size, &err);
-
     if (!message) {
         FUZZ_CHECK(err.text[0]);
         return;
@@ -57,7 +56,6 @@ static void read_frames(const uint8_t *data, size_t size)
     int ends[2], count = 0;
     char *frame;
     size_t length;
-
     if (size > STREAM_BYTES || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return;
     if (write(ends[1], data, size) != (ssize_t)size)
@@ -88,7 +86,6 @@ static void add_both(fuzz_add *add, void *context, json_t *message)
     cleanup_free char *text = tccl_message_text(message);
     size_t size = strlen(text);
     uint8_t input[4096] = "2";
-
     if (size + 5 > sizeof(input))
         abort();
     memcpy(input + 1, text, size);
@@ -121,7 +118,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
         .state = TCCL_STATE_PLANNED, .gbps = 10, .path = (char *)"/run/tccl/x", .ring = ring};
     struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = 5};
     json_t *message = tccl_join_to_json(&join, NULL);
-
     if (!message || tccl_envelope_put(message, &envelope, NULL) < 0)
         abort();
     add_both(add, context, message);

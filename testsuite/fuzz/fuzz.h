@@ -39,7 +39,6 @@ enum { FUZZ_PATH = 32 };
 static inline int fuzz_file(const void *data, size_t size, char path[static FUZZ_PATH])
 {
     int fd = memfd_create("fuzz", MFD_CLOEXEC);
-
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         abort();
     snprintf(path, FUZZ_PATH, "/proc/self/fd/%d", fd);
@@ -50,7 +49,6 @@ static inline int fuzz_file(const void *data, size_t size, char path[static FUZZ
 static inline char *fuzz_text(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
-
     if (!text)
         abort();
     for (size_t i = 0; i < size; i++)
@@ -63,7 +61,6 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 static inline char *fuzz_exact(const uint8_t *data, size_t size)
 {
     char *text = malloc(size ? size : 1);
-
     if (!text)
         abort();
     if (size)
@@ -81,7 +78,6 @@ static inline json_t *fuzz_json(const uint8_t *data, size_t size)
 static inline void fuzz_add_json(fuzz_add *add, void *context, json_t *json)
 {
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-
     add(context, text, strlen(text));
     json_decref(json);
 }

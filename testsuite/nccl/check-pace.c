@@ -21,7 +21,6 @@ int main(int argc, char **argv)
     double rates[MOST], paced[MOST];
     unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : (unsigned)time(NULL);
     int n = 0;
-
     if (argc < 2 || tccl_model_read(argv[1], &model, &err) != 0 || !pace_open()) {
         fprintf(stderr, "check-pace: %s\n", err.text);
         return 1;

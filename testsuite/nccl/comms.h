@@ -11,7 +11,6 @@ static inline ncclResult_t use_comms(ncclComm_t *comms, int n)
     ncclResult_t result = ncclGroupStart(), ended;
     void *buffer;
     int device, ranks;
-
     for (int i = 0; i < n && result == ncclSuccess; i++) {
         if (!comms[i] || ncclCommCount(comms[i], &ranks) != ncclSuccess || ranks == 1)
             continue;

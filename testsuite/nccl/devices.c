@@ -12,7 +12,6 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool add_gpu(const char *line)
 {
     struct rig_gpu gpu = {0};
-
     if (devices.n_gpus == RIG_GPUS ||
         sscanf(line, "gpu %x:%x:%x.0 %d %d %63s %63[^\n]", &gpu.domain, &gpu.bus, &gpu.slot,
                &gpu.minor, &gpu.sm, gpu.uuid, gpu.name) != 7)
@@ -24,7 +23,6 @@ static bool add_gpu(const char *line)
 static bool add_nic(const char *line)
 {
     struct rig_nic nic = {0};
-
     if (devices.n_nics == RIG_NICS || sscanf(line, "nic %63s %d", nic.name, &nic.rate) != 2)
         return false;
     devices.nics[devices.n_nics++] = nic;
@@ -34,7 +32,6 @@ static bool add_nic(const char *line)
 static bool add_p2p(const char *line)
 {
     unsigned a, b;
-
     if (sscanf(line, "p2p %u %u", &a, &b) != 2 || a >= RIG_GPUS || b >= RIG_GPUS)
         return false;
     devices.p2p[a][b] = devices.p2p[b][a] = true;
@@ -54,7 +51,6 @@ static bool add_nvlink(int from, int to)
 static bool add_nvlinks(const char *line)
 {
     int a, b, length = 0;
-
     if (sscanf(line, "nvlink %d switch%n", &a, &length) == 1 && length > 0)
         return add_nvlink(a, RIG_SWITCH);
     return sscanf(line, "nvlink %d %d", &a, &b) == 2 && b >= 0 && add_nvlink(a, b) &&
@@ -64,7 +60,6 @@ static bool add_nvlinks(const char *line)
 static bool add_mig(const char *line)
 {
     int gpu;
-
     if (sscanf(line, "mig %d", &gpu) != 1 || gpu < 0 || gpu >= devices.n_gpus)
         return false;
     return devices.gpus[gpu].mig = true;
@@ -115,7 +110,6 @@ static void read_devices(void)
     FILE *file = path ? fopen(path, "re") : NULL;
     char line[256];
     bool good = file;
-
     while (good && fgets(line, sizeof(line), file))
         good = add_line(line);
     if (file)
@@ -140,7 +134,6 @@ int rig_find_gpu(const char *busid)
 {
     const struct rig_devices *all = rig_devices();
     unsigned domain, bus, slot;
-
     if (sscanf(busid, "%x:%x:%x", &domain, &bus, &slot) != 3)
         return -1;
     for (int i = 0; i < all->n_gpus; i++)

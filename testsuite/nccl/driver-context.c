@@ -68,7 +68,6 @@ CUresult cuCtxSetCurrent(CUcontext context)
 CUresult cuCtxPushCurrent(CUcontext context)
 {
     struct context *pushed = (struct context *)(void *)context;
-
     if (pushed < contexts || pushed >= contexts + RIG_GPUS || depth == 16)
         return CUDA_ERROR_INVALID_CONTEXT;
     stack[depth++] = pushed;
@@ -99,7 +98,6 @@ DOES(cuCtxGetLimit, (size_t * value, CUlimit limit), *value = 1024);
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
     int can = 0;
-
     if (cuDeviceCanAccessPeer(&can, rig_current(),
                               (int)((struct context *)(void *)peer - contexts)) != CUDA_SUCCESS ||
         !can)

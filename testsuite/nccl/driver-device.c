@@ -16,7 +16,6 @@ static int find_entry(const char *entry)
     const struct rig_devices *all = rig_devices();
     char *end;
     long number = strtol(entry, &end, 10);
-
     if (end != entry && *end == '\0')
         return number >= 0 && number < all->n_gpus ? (int)number : -1;
     for (int i = 0; i < all->n_gpus; i++)
@@ -41,7 +40,6 @@ static void read_visible(void)
 {
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
     char *copy, *rest, *entry;
-
     if (!list) {
         for (int i = 0; i < rig_devices()->n_gpus; i++)
             add_visible(i);
@@ -87,7 +85,6 @@ CUresult rig_refused(const char *what)
 CUresult cuGetErrorName(CUresult error, const char **text)
 {
     static __thread char name[32];
-
     snprintf(name, sizeof(name), "CUresult %d", (int)error);
     *text = name;
     return CUDA_SUCCESS;
@@ -96,7 +93,6 @@ CUresult cuGetErrorName(CUresult error, const char **text)
 CUresult cuGetErrorString(CUresult error, const char **text)
 {
     CUresult result = cuGetErrorName(error, text);
-
     if (error == CUDA_ERROR_NOT_SUPPORTED)
         *text = "operation not supported";
     return result;
@@ -115,7 +111,6 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
     int gpu = rig_ordinal(device);
-
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     snprintf(name, (size_t)length, "%s", rig_devices()->gpus[gpu].name);
@@ -126,7 +121,6 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
     int gpu = rig_ordinal(device), byte = 0;
-
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     memset(uuid, 0, sizeof(*uuid));
@@ -150,7 +144,6 @@ CUresult cuDeviceTotalMem(size_t *size, CUdevice device)
 CUresult cuDeviceGetPCIBusId(char *busid, int length, CUdevice device)
 {
     int index = rig_ordinal(device);
-
     if (index < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     const struct rig_gpu *gpu = &rig_devices()->gpus[index];
@@ -161,7 +154,6 @@ CUresult cuDeviceGetPCIBusId(char *busid, int length, CUdevice device)
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *busid)
 {
     int index = rig_find_gpu(busid);
-
     for (int i = 0; i < rig_visible(); i++)
         if (visible[i] == index) {
             *device = i;
@@ -175,7 +167,6 @@ int rig_numa_node(int number)
     const struct rig_gpu *gpu = &rig_devices()->gpus[number];
     char path[96], text[16] = "-1";
     FILE *file;
-
     snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.0/numa_node", gpu->domain,
              gpu->bus, gpu->slot);
     file = fopen(path, "re");
@@ -211,7 +202,6 @@ static const struct {
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     int index = rig_ordinal(device);
-
     if (index < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     const struct rig_gpu *gpu = &rig_devices()->gpus[index];
@@ -256,7 +246,6 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice a, CUdevice b)
 {
     int from = rig_ordinal(a), to = rig_ordinal(b);
-
     if (from < 0 || to < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     *can = rig_devices()->p2p[from][to];

@@ -67,7 +67,6 @@ static __thread CUstreamCaptureMode thread_mode;
 int rig_add_nodes(struct nodes *to, struct nodes from)
 {
     struct node **all;
-
     if (from.n == 0)
         return 0;
     all = realloc(to->all, (to->n + from.n) * sizeof(*all));
@@ -94,7 +93,6 @@ void rig_clear_nodes(struct nodes *nodes)
 static struct node *new_node(struct body *body, const struct node *wanted, struct nodes needs)
 {
     struct node *node = malloc(sizeof(*node));
-
     if (!node)
         return NULL;
     *node = *wanted;
@@ -113,7 +111,6 @@ static struct node *new_node(struct body *body, const struct node *wanted, struc
 static struct body *new_body(void)
 {
     struct body *body = calloc(1, sizeof(*body));
-
     if (body)
         body->references = 1;
     return body;
@@ -145,7 +142,6 @@ static void free_body(struct body *body)
 static void drop_body(void *data)
 {
     struct body *body = data;
-
     pthread_mutex_lock(&rig_streams_lock);
     bool last = --body->references == 0;
     pthread_mutex_unlock(&rig_streams_lock);
@@ -178,7 +174,6 @@ static struct capture *in_the_way(const struct stream *stream)
 CUresult rig_may_add(struct stream *stream)
 {
     struct capture *other = in_the_way(stream);
-
     if (stream->capture)
         return stream->capture->failed ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
     return other ? spoil(other, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) : CUDA_SUCCESS;
@@ -187,7 +182,6 @@ CUresult rig_may_add(struct stream *stream)
 CUresult rig_safe(struct stream *stream, const struct moment *moment)
 {
     CUresult result = CUDA_SUCCESS;
-
     for (struct capture *capture = captures; capture; capture = capture->next) {
         bool own = pthread_equal(capture->thread, pthread_self());
         if ((stream && stream->capture == capture) || (moment && moment->capture == capture->id) ||
@@ -215,7 +209,6 @@ static CUresult capture_node(struct stream *stream, struct node *wanted)
 {
     struct capture *capture = stream->capture;
     struct node *node;
-
     wanted->captured = true;
     node = new_node(capture->graph->body, wanted, stream->tips);
     rig_clear_nodes(&stream->tips);
@@ -243,7 +236,6 @@ CUresult rig_capture_record(struct stream *stream, struct moment *moment, bool e
 static struct capture *capture_of(unsigned long long id)
 {
     struct capture *capture = captures;
-
     while (capture && capture->id != id)
         capture = capture->next;
     return capture;
@@ -253,7 +245,6 @@ static struct capture *capture_of(unsigned long long id)
 CUresult rig_capture_wait(struct stream *stream, struct moment *moment, bool external)
 {
     struct capture *capture = stream->capture;
-
     if (capture && external)
         return capture_node(stream, &(struct node){.kind = WAIT, .moment = moment});
     if (!moment->capture)
@@ -296,7 +287,6 @@ static void walk_back(struct node *node)
 static bool is_joined(struct capture *capture)
 {
     bool joined = true;
-
     clear_walk(capture->graph->body);
     for (size_t i = 0; i < capture->origin->tips.n; i++)
         walk_back(capture->origin->tips.all[i]);
@@ -310,7 +300,6 @@ CUresult cuStreamBeginCapture(CUstream named, CUstreamCaptureMode mode)
 {
     struct capture *capture = calloc(1, sizeof(*capture));
     CUgraph graph;
-
     if (!capture || cuGraphCreate(&graph, 0) != CUDA_SUCCESS) {
         free(capture);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -353,7 +342,6 @@ static CUresult end_of(const struct capture *capture, const struct stream *strea
 CUresult cuStreamEndCapture(CUstream named, CUgraph *graph)
 {
     struct graph *failed = NULL;
-
     *graph = NULL;
     pthread_mutex_lock(&rig_streams_lock);
     struct stream *stream = rig_stream_of(named);
@@ -415,7 +403,6 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream named, CUgraphNode *nodes,
 {
     CUresult result = CUDA_ERROR_ILLEGAL_STATE;
     struct nodes given = {(struct node **)(void *)nodes, count}, tips = {0};
-
     pthread_mutex_lock(&rig_streams_lock);
     struct stream *stream = rig_stream_of(named);
     if (stream->capture) {
@@ -434,7 +421,6 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream named, CUgraphNode *nodes,
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
     CUstreamCaptureMode before = thread_mode;
-
     thread_mode = *mode;
     *mode = before;
     return CUDA_SUCCESS;
@@ -450,7 +436,6 @@ static struct body *body_of(CUgraph graph)
 CUresult cuGraphCreate(CUgraph *out, unsigned flags)
 {
     struct graph *graph = malloc(sizeof(*graph));
-
     if (!graph || !(graph->body = new_body())) {
         free(graph);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -500,7 +485,6 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CU
                                 const CUgraphEdgeData *edges, size_t n)
 {
     int failed = 0;
-
     pthread_mutex_lock(&rig_streams_lock);
     for (size_t i = 0; i < n; i++) {
         struct node *needed = (struct node *)(void *)from[i], *node = (struct node *)(void *)to[i];
@@ -513,7 +497,6 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CU
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
     size_t n = 0;
-
     pthread_mutex_lock(&rig_streams_lock);
     for (struct node *node = body_of(graph)->first; node; node = node->next, n++)
         if (nodes && n < *count)
@@ -529,7 +512,6 @@ CUresult cuUserObjectCreate(CUuserObject *out, void *data, CUhostFn destroy, uns
                             unsigned flags)
 {
     struct object *object = malloc(sizeof(*object));
-
     if (!object)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *object = (struct object){(int)references, destroy, data};
@@ -559,7 +541,6 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned re
                                  unsigned flags)
 {
     struct retained *one = malloc(sizeof(*one));
-
     if (!one)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!(flags & CU_GRAPH_USER_OBJECT_MOVE))
@@ -609,7 +590,6 @@ static int put_in_order(struct node *node, struct node **order, size_t *n)
 static struct stream *find_lane(struct instance *instance, size_t number, int device)
 {
     struct step *step = &instance->steps[number];
-
     for (size_t i = 0; i < step->n_needs; i++) {
         struct stream *lane = instance->steps[step->needs[i]].lane;
         bool is_last = true;
@@ -627,7 +607,6 @@ static CUresult fill(struct instance *instance, int device)
     struct node **order = calloc(body->n + 1, sizeof(struct node *));
     CUresult result = CUDA_SUCCESS;
     size_t n = 0;
-
     instance->steps = calloc(body->n + 1, sizeof(struct step));
     if (!order || !instance->steps)
         result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -668,7 +647,6 @@ static void free_instance(struct instance *instance)
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
     struct instance *instance = calloc(1, sizeof(*instance));
-
     *out = NULL;
     if (!instance)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -696,7 +674,6 @@ DOES(cuGraphUpload, (CUgraphExec instance, CUstream stream));
 static CUresult launch_step(struct instance *instance, struct step *step)
 {
     CUresult result = CUDA_SUCCESS;
-
     for (size_t i = 0; i < step->n_needs && result == CUDA_SUCCESS; i++)
         result = rig_add_wait(step->lane, instance->steps[step->needs[i]].done);
     if (result != CUDA_SUCCESS || step->kind == EMPTY)
@@ -711,7 +688,6 @@ static CUresult launch_step(struct instance *instance, struct step *step)
 static CUresult launch(struct instance *instance, struct stream *stream)
 {
     CUresult result = CUDA_SUCCESS;
-
     if (stream->capture)
         return rig_refused("a CUDA graph in another one");
     struct event begin = rig_last_of(rig_in_order(stream));

@@ -74,7 +74,6 @@ static const struct rig_kernels *kernels;
 static void load_kernels(void)
 {
     void *library = dlopen("libnccl-kernels.so", RTLD_NOW | RTLD_LOCAL);
-
     kernels = library ? dlsym(library, "rig_kernels") : NULL;
     if (!kernels)
         fprintf(stderr, "tccl rig: no kernels for this NCCL: %s\n", dlerror());
@@ -83,7 +82,6 @@ static void load_kernels(void)
 static void *run_block(void *data)
 {
     const struct block *block = data;
-
     kernels->run(block->launch->arguments, block->number, block->launch->gpu, rig_paced());
     return NULL;
 }
@@ -93,7 +91,6 @@ static void run_launch(void *data)
 {
     struct launch *launch = data;
     struct block blocks[RIG_BLOCKS];
-
     for (unsigned i = 0; i < launch->blocks; i++) {
         struct block *block = &blocks[i];
         *block = (struct block){.launch = launch, .number = i};
@@ -113,7 +110,6 @@ static bool same_version(const void *caller)
     Dl_info info;
     void *library = dladdr(caller, &info) ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
     int (*get_version)(int *version) = NULL, version = 0;
-
     if (library)
         *(void **)&get_version = dlsym(library, "ncclGetVersion");
     if (get_version)
@@ -143,7 +139,6 @@ static CUresult run(CUfunction function, unsigned blocks, CUstream stream, void 
     struct launch *launch;
     const char *reason;
     CUresult result;
-
     pthread_once(&once, load_kernels);
     for (void **at = extra; at && *at != CU_LAUNCH_PARAM_END; at += 2) {
         if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER)
@@ -172,7 +167,6 @@ static CUresult launch(CUfunction function, unsigned blocks, CUstream stream, vo
                        const void *caller)
 {
     const char *wanted = getenv("TCCL_RIG_LAUNCH");
-
     if (wanted && strcmp(wanted, "run") == 0)
         return run(function, blocks, stream, extra, caller);
     return wanted && strcmp(wanted, "nothing") == 0 ? CUDA_SUCCESS : rig_refused("a kernel launch");

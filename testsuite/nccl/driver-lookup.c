@@ -69,7 +69,6 @@ static void *exported(const char *name)
     char versioned[128];
     void *found = NULL;
     Dl_info info;
-
     if (!self && dladdr((void *)cuInit, &info))
         self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     for (size_t i = 0; self && !found && i < sizeof(endings) / sizeof(*endings); i++) {

@@ -46,7 +46,6 @@ static size_t whole_pages(size_t size)
 static bool make_arena(void)
 {
     void *start;
-
     if (arena)
         return true;
     arena_fd = memfd_create("tccl-rig", MFD_CLOEXEC);
@@ -65,7 +64,6 @@ static int policy_node(void)
 {
     unsigned long nodes[4] = {0};
     int mode = 0;
-
     if (syscall(SYS_get_mempolicy, &mode, nodes, (unsigned long)(8 * sizeof(nodes)), NULL, 0UL) ==
             0 &&
         mode != 0)
@@ -79,7 +77,6 @@ static int policy_node(void)
 static struct block *take(size_t size, bool host)
 {
     struct block *block = calloc(1, sizeof(*block));
-
     if (!block || !make_arena() || size > ARENA - arena_used) {
         free(block);
         return NULL;
@@ -95,7 +92,6 @@ static CUresult allocate(void **address, size_t size, bool host)
 {
     CUresult safe = rig_unsafe();
     struct block *block = NULL;
-
     *address = NULL;
     if (size == 0 || safe != CUDA_SUCCESS)
         return safe;
@@ -113,7 +109,6 @@ static CUresult allocate(void **address, size_t size, bool host)
 static struct block *find(const void *address)
 {
     const char *at = address;
-
     for (struct block *block = blocks; block; block = block->next)
         if (at >= block->start && at < block->start + block->size)
             return block;
@@ -133,7 +128,6 @@ static bool give_back(char *start, char *end)
 static CUresult release(void *address)
 {
     CUresult error = CUDA_ERROR_INVALID_VALUE;
-
     if (!address)
         return CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
@@ -159,7 +153,6 @@ static void release_later(void *address)
 bool rig_allocation(const void *address, struct rig_allocation *found)
 {
     struct block *block;
-
     pthread_mutex_lock(&lock);
     block = find(address);
     if (block)
@@ -195,7 +188,6 @@ DOES(cuMemGetInfo, (size_t * unused, size_t *all), *unused = *all = (size_t)16 <
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr address)
 {
     struct rig_allocation found;
-
     if (!rig_allocation((void *)address, &found))
         return CUDA_ERROR_NOT_FOUND;
     if (base)
@@ -218,7 +210,6 @@ static void set_bytes(const struct change *change)
     char *start = (char *)change->to, *end = start + change->size;
     char *first = (char *)whole_pages((uintptr_t)start);
     char *last = (char *)((uintptr_t)end & ~(PAGE - 1));
-
     if (change->value != 0 || (!give_back(first, last) && !rig_virtual_zero(first, last))) {
         memset(start, change->value, change->size);
         return;
@@ -243,7 +234,6 @@ static void apply_later(void *data)
 static bool is_known(CUdeviceptr address)
 {
     struct rig_allocation found;
-
     return !address || rig_allocation((void *)address, &found);
 }
 
@@ -256,7 +246,6 @@ static CUresult change(CUstream stream, struct change wanted)
                  (state == RIG_BUSY && is_known(wanted.to) && is_known(wanted.from));
     struct change *copy = later ? malloc(sizeof(*copy)) : NULL;
     CUresult result;
-
     if (copy) {
         *copy = wanted;
         result = rig_submit(stream, apply_later, free, copy);
@@ -276,7 +265,6 @@ SAYS(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream str
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
     CUresult result = rig_unsafe();
-
     if (result == CUDA_SUCCESS)
         result = cuMemcpyAsync(to, from, size, NULL);
     return result == CUDA_SUCCESS ? rig_await(NULL) : result;
@@ -329,7 +317,6 @@ static bool tell(CUpointer_attribute attribute, CUdeviceptr address,
     bool known = found->base;
     unsigned type = !known ? 0 : found->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     CUcontext context = NULL;
-
     switch ((int)attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         if (known)
@@ -362,7 +349,6 @@ static bool tell(CUpointer_attribute attribute, CUdeviceptr address,
 CUresult cuPointerGetAttribute(void *out, CUpointer_attribute attribute, CUdeviceptr address)
 {
     struct rig_allocation found = {0};
-
     if (!rig_allocation((void *)address, &found) || !tell(attribute, address, &found, out))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -372,7 +358,6 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
                                 CUdeviceptr address)
 {
     struct rig_allocation found = {0};
-
     rig_allocation((void *)address, &found);
     for (unsigned i = 0; i < count; i++)
         if (!tell(attributes[i], address, &found, out[i]))
@@ -396,7 +381,6 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
 {
     struct handle handle = {0};
     struct rig_allocation found;
-
     memset(out, 0, sizeof(*out));
     if (!rig_allocation((void *)address, &found))
         return CUDA_ERROR_INVALID_VALUE;
@@ -409,7 +393,6 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
 static bool remember(void *start, size_t size)
 {
     struct mapping *mapping = malloc(sizeof(*mapping));
-
     if (!mapping)
         return false;
     pthread_mutex_lock(&lock);
@@ -425,7 +408,6 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle in, unsigned fl
     char path[64];
     void *start;
     int fd;
-
     memcpy(&handle, &in, sizeof(handle));
     if (handle.magic != MAGIC)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -446,7 +428,6 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle in, unsigned fl
 CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 {
     CUresult error = CUDA_ERROR_INVALID_VALUE;
-
     pthread_mutex_lock(&lock);
     for (struct mapping **at = &mappings; *at; at = &(*at)->next) {
         struct mapping *mapping = *at;

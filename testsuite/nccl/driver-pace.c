@@ -10,7 +10,6 @@
 __attribute__((visibility("default"))) bool rig_place(const void *address, struct rig_place *place)
 {
     struct rig_allocation found;
-
     if (!rig_allocation(address, &found))
         return false;
     place->kind = found.host ? 'm' : 'g';
@@ -23,7 +22,6 @@ static void copy(int gpu, struct pace_stream *stream, const struct rig_copy *cop
 {
     struct pace_part parts[PACE_PARTS];
     int used = 0;
-
     for (int i = 0; i < n && used < PACE_PARTS; i++) {
         struct rig_place place;
         char name[PACE_NAME];

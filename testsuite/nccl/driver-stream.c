@@ -30,7 +30,6 @@ struct stream *rig_default(int device)
 struct stream *rig_stream_of(CUstream named)
 {
     struct stream *stream = &defaults[rig_current()];
-
     if (named && named != CU_STREAM_LEGACY && named != CU_STREAM_PER_THREAD)
         return (struct stream *)(void *)named;
     stream->device = rig_current();
@@ -52,7 +51,6 @@ static void *work(void *data)
 {
     struct stream *stream = data;
     struct task *task;
-
     pthread_mutex_lock(&rig_streams_lock);
     while ((task = stream->first)) {
         if (!(stream->first = task->next))
@@ -75,7 +73,6 @@ CUresult rig_add(struct stream *stream, struct work given)
 {
     struct task *task = malloc(sizeof(*task));
     pthread_t thread;
-
     if (!task)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!stream->working) {
@@ -103,7 +100,6 @@ static void await_event(void *data)
 CUresult rig_add_wait(struct stream *stream, struct event event)
 {
     struct event *copy;
-
     if (event.stream == stream || reached(event))
         return CUDA_SUCCESS;
     copy = malloc(sizeof(*copy));
@@ -123,7 +119,6 @@ struct event rig_last_of(struct stream *stream)
 struct stream *rig_in_order(struct stream *stream)
 {
     struct stream *own = &defaults[stream->device];
-
     if (stream->blocking)
         rig_add_wait(stream, rig_last_of(own));
     for (struct stream *other = streams; stream == own && other; other = other->next)
@@ -136,7 +131,6 @@ struct stream *rig_in_order(struct stream *stream)
 static struct stream *find_destroyed(void)
 {
     struct stream *stream = streams;
-
     while (stream && (!stream->destroyed || stream->done < stream->submitted))
         stream = stream->next;
     return stream;
@@ -147,7 +141,6 @@ static struct stream *find_destroyed(void)
 CUresult rig_submit(CUstream named, void (*run)(void *data), void (*drop)(void *data), void *data)
 {
     struct work work = {run, drop, data};
-
     pthread_mutex_lock(&rig_streams_lock);
     struct stream *stream = rig_stream_of(named);
     CUresult result = rig_may_add(stream);
@@ -205,7 +198,6 @@ CUresult cuStreamSynchronize(CUstream named)
 CUresult cuCtxSynchronize(void)
 {
     CUresult result = CUDA_SUCCESS;
-
     pthread_mutex_lock(&rig_streams_lock);
     for (struct stream *stream = streams; stream && result == CUDA_SUCCESS; stream = stream->next)
         if (stream->device == rig_current() && stream->capture)
@@ -222,7 +214,6 @@ CUresult cuCtxSynchronize(void)
 struct stream *rig_new_stream(int device, bool blocking)
 {
     struct stream *stream = find_destroyed();
-
     if (!stream && (stream = calloc(1, sizeof(*stream)))) {
         stream->next = streams;
         streams = stream;
@@ -297,7 +288,6 @@ static void take_time(void *data)
 {
     struct stamp *stamp = data;
     struct timespec now;
-
     clock_gettime(CLOCK_MONOTONIC, &now);
     pthread_mutex_lock(&rig_streams_lock);
     stamp->ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
@@ -308,7 +298,6 @@ static void take_time(void *data)
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
     struct moment *moment = calloc(1, sizeof(*moment));
-
     if (!moment)
         return CUDA_ERROR_OUT_OF_MEMORY;
     moment->references = 1;
@@ -329,7 +318,6 @@ CUresult rig_record(struct moment *moment, struct stream *stream)
 {
     struct stamp *stamp = moment->timed ? calloc(1, sizeof(*stamp)) : NULL;
     CUresult result = CUDA_SUCCESS;
-
     if (moment->timed && !stamp)
         return CUDA_ERROR_OUT_OF_MEMORY;
     drop_stamp(moment->stamp);
@@ -347,7 +335,6 @@ CUresult rig_record(struct moment *moment, struct stream *stream)
 CUresult cuEventRecordWithFlags(CUevent event, CUstream named, unsigned flags)
 {
     bool external = flags & CU_EVENT_RECORD_EXTERNAL;
-
     pthread_mutex_lock(&rig_streams_lock);
     struct stream *stream = rig_stream_of(named);
     CUresult result = rig_may_add(stream);
@@ -363,7 +350,6 @@ SAYS(cuEventRecord, (CUevent event, CUstream stream), cuEventRecordWithFlags(eve
 CUresult cuStreamWaitEvent(CUstream named, CUevent event, unsigned flags)
 {
     struct moment *moment = moment_of(event);
-
     pthread_mutex_lock(&rig_streams_lock);
     struct stream *stream = rig_stream_of(named);
     CUresult result = rig_may_add(stream);
@@ -379,7 +365,6 @@ CUresult cuEventElapsedTime(float *ms, CUevent begun, CUevent ended)
 {
     struct moment *first = moment_of(begun), *last = moment_of(ended);
     CUresult result = CUDA_ERROR_INVALID_HANDLE;
-
     pthread_mutex_lock(&rig_streams_lock);
     if (first->capture || last->capture)
         result = CUDA_ERROR_CAPTURED_EVENT;

@@ -25,7 +25,6 @@ static struct kept *all_kept;
 static struct kept **find(CUcontext context, void *key)
 {
     struct kept **at = &all_kept;
-
     if (!context)
         cuCtxGetCurrent(&context);
     while (*at && ((*at)->context != context || (*at)->key != key))
@@ -36,7 +35,6 @@ static struct kept **find(CUcontext context, void *key)
 static CUresult keep(CUcontext context, void *key, void *value, void *destructor)
 {
     struct kept *kept = malloc(sizeof(*kept)), **at;
-
     (void)destructor; /* contexts stay until the process ends */
     if (!context)
         cuCtxGetCurrent(&context);
@@ -56,7 +54,6 @@ static CUresult keep(CUcontext context, void *key, void *value, void *destructor
 static CUresult forget(CUcontext context, void *key)
 {
     struct kept **at, *kept;
-
     pthread_mutex_lock(&lock);
     at = find(context, key);
     kept = *at;
@@ -70,7 +67,6 @@ static CUresult forget(CUcontext context, void *key)
 static CUresult recall(void **value, CUcontext context, void *key)
 {
     struct kept *kept;
-
     pthread_mutex_lock(&lock);
     kept = *find(context, key);
     if (kept)
@@ -110,7 +106,6 @@ static CUresult no_bits(CUcontext context, unsigned *bits, const void **more)
 static void first_hooks(void **start, size_t *size)
 {
     static unsigned hooks[1024];
-
     *start = hooks;
     *size = sizeof(hooks) / sizeof(*hooks);
 }
@@ -118,7 +113,6 @@ static void first_hooks(void **start, size_t *size)
 static void second_hooks(void **start, size_t *size)
 {
     static unsigned hooks[14];
-
     *start = hooks;
     *size = sizeof(hooks) / sizeof(*hooks);
 }
@@ -151,7 +145,6 @@ static const unsigned char pi[256] = {
 static void mix(struct md2 *md2)
 {
     unsigned char t = 0;
-
     for (int round = 0; round < 18; round++) {
         for (int i = 0; i < 48; i++)
             t = md2->state[i] ^= pi[t];
@@ -162,7 +155,6 @@ static void mix(struct md2 *md2)
 static void add_byte(struct md2 *md2, unsigned char byte)
 {
     int n = md2->n;
-
     md2->state[16 + n] = byte;
     md2->state[32 + n] = byte ^ md2->state[n];
     md2->last = md2->sum[n] ^= pi[byte ^ md2->last];
@@ -181,7 +173,6 @@ static void finish(struct md2 *md2, unsigned char digest[16])
 {
     unsigned char sum[16];
     int missing = 16 - md2->n;
-
     for (int i = 0; i < missing; i++)
         add_byte(md2, (unsigned char)missing);
     memcpy(sum, md2->sum, sizeof(sum));
@@ -243,7 +234,6 @@ static CUresult check(unsigned version, uint64_t seconds, unsigned char result[1
                           seconds};
     struct md2 inner = {0}, outer = {0};
     unsigned char digest[16];
-
     if (version % 10 < 2) {
         memcpy(result, fixed[version % 10], 16);
         return CUDA_SUCCESS;

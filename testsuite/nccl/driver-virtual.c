@@ -41,7 +41,6 @@ static struct view *views;
 bool rig_has_virtual(void)
 {
     const char *wanted = getenv("TCCL_RIG_CUMEM");
-
     return !wanted || strcmp(wanted, "0") != 0;
 }
 
@@ -58,7 +57,6 @@ static struct physical *known(CUmemGenericAllocationHandle handle)
 static struct view *view_of(const void *address)
 {
     const char *at = address;
-
     for (struct view *view = views; view; view = view->next)
         if (at >= view->start && at < view->start + view->size)
             return view;
@@ -68,7 +66,6 @@ static struct view *view_of(const void *address)
 static void drop(struct physical *physical)
 {
     struct physical **at = &physicals;
-
     if (--physical->references > 0)
         return;
     while (*at != physical)
@@ -82,7 +79,6 @@ static CUresult add_physical(int fd, size_t size, const CUmemAllocationProp *pro
                              CUmemGenericAllocationHandle *handle)
 {
     struct physical *physical = malloc(sizeof(*physical));
-
     if (!physical)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *physical = (struct physical){fd, 1, size, *properties, place, physicals};
@@ -108,7 +104,6 @@ static int make_room(int fd, size_t size, const CUmemAllocationProp *properties)
 {
     bool at_once = properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA &&
                    getenv("TCCL_RIG_PINNED") != NULL;
-
     return at_once ? fallocate(fd, 0, 0, (off_t)size) : ftruncate(fd, (off_t)size);
 }
 
@@ -118,7 +113,6 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     char name[32];
     int fd, place;
-
     if (flags != 0 || size == 0 || size % GRANULARITY != 0 || !sane(properties))
         return CUDA_ERROR_INVALID_VALUE;
     bool host = properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
@@ -140,7 +134,6 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     struct physical *physical;
-
     pthread_mutex_lock(&lock);
     physical = known(handle);
     if (physical)
@@ -152,7 +145,6 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
     struct view *view;
-
     pthread_mutex_lock(&lock);
     view = view_of(address);
     if (view) {
@@ -176,7 +168,6 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
                                                 CUmemGenericAllocationHandle handle)
 {
     struct physical *physical;
-
     pthread_mutex_lock(&lock);
     physical = known(handle);
     if (physical)
@@ -192,7 +183,6 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
 {
     struct physical *physical;
     int fd = -1;
-
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
@@ -213,7 +203,6 @@ static int find_place(int fd, CUmemAllocationProp *properties)
     char link[64], name[64] = "";
     int place = -1;
     char kind = 'g';
-
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     if (readlink(link, name, sizeof(name) - 1) < 0 ||
         sscanf(name, "/memfd:" NAME "%c%d", &kind, &place) != 2)
@@ -238,7 +227,6 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     CUresult result;
     off_t size;
     int fd;
-
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     fd = fcntl((int)(intptr_t)shared, F_DUPFD_CLOEXEC, 0);
@@ -263,7 +251,6 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment
 {
     size_t more = size + GRANULARITY, before;
     char *start;
-
     if (flags != 0 || size == 0 || size % GRANULARITY != 0 || alignment > GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
     start = mmap(NULL, more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -287,7 +274,6 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     struct view *view = malloc(sizeof(*view));
     struct physical *physical;
     bool done = false;
-
     pthread_mutex_lock(&lock);
     physical = known(handle);
     if (view && physical && flags == 0 && offset <= physical->size &&
@@ -308,7 +294,6 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-
     pthread_mutex_lock(&lock);
     for (struct view **at = &views; *at; at = &(*at)->next) {
         struct view *view = *at;
@@ -330,7 +315,6 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc 
                         size_t count)
 {
     int protection = PROT_NONE;
-
     for (size_t i = 0; i < count; i++)
         if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             protection = PROT_READ | PROT_WRITE;
@@ -344,7 +328,6 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc 
 bool rig_virtual_allocation(const void *address, struct rig_allocation *found)
 {
     struct view *view;
-
     pthread_mutex_lock(&lock);
     view = view_of(address);
     if (view) {
@@ -364,7 +347,6 @@ bool rig_virtual_zero(char *start, char *end)
 {
     struct view *view;
     bool done;
-
     pthread_mutex_lock(&lock);
     view = start < end ? view_of(start) : NULL;
     done = view && end <= view->start + view->size &&

@@ -8,7 +8,6 @@ int main(void)
 {
     ncclComm_t comms[GPUS];
     int n = 0;
-
     if (cudaGetDeviceCount(&n) != cudaSuccess || n > GPUS)
         return 1;
     for (int round = 0; round < 2; round++) {

@@ -28,7 +28,6 @@ static void child(int number)
 {
     static const char *const names[] = {"NCCL_GRAPH_FILE", "NCCL_TOPO_FILE", "NCCL_DEBUG", "PATH"};
     char *const arguments[] = {(char[]){"true"}, NULL};
-
     alarm(CHILD_SECONDS); /* one that hangs is killed, which its parent sees */
     for (int i = 0; i < 4; i++)
         if (getenv(names[i]) && strncmp(names[i], "NCCL_G", 6) == 0)
@@ -67,7 +66,6 @@ static int use_early(int argc, char **argv)
     setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV,COLL,TUNING", 1);
     void *nccl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL), *comm = NULL;
     int (*init)(void **, int, const int *), (*destroy)(void *);
-
     if (!nccl)
         return -1;
     *(void **)&init = dlsym(nccl, "pncclCommInitAll");
@@ -79,7 +77,6 @@ static int run(const char *library, bool deep, int argc, char **argv)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | (deep ? RTLD_DEEPBIND : 0));
     int (*call)(int, char **);
-
     if (!handle) {
         fprintf(stderr, "odd-loader: %s\n", dlerror());
         return 1;
@@ -95,7 +92,6 @@ int main(int argc, char **argv)
     pthread_t thread;
     char *second[64];
     int status = 0, first = 1, n = 0;
-
     for (; first < argc && argv[first][0] == '-'; first++) {
         deep = deep || strcmp(argv[first], "--deep") == 0;
         forks = forks || strcmp(argv[first], "--forks") == 0;

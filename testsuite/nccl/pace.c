@@ -72,7 +72,6 @@ static struct flows *shared;
 static int64_t now_ns(void)
 {
     struct timespec now;
-
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
@@ -86,7 +85,6 @@ static bool read_transfer(struct node *node, char *text)
     struct transfer *transfer = &node->transfers[node->n_transfers];
     bool when = false;
     char *rest, *word = strtok_r(text, " \n", &rest);
-
     if (node->n_transfers == TRANSFERS || !word)
         return false;
     snprintf(transfer->name, sizeof(transfer->name), "%s", word);
@@ -117,7 +115,6 @@ static bool read_line(struct node *node, char *line)
 {
     double gbps;
     int n, rule = -1;
-
     if (strncmp(line, "transfer ", 9) == 0)
         return read_transfer(node, line + 9);
     if (sscanf(line, "slower %lf", &slower) == 1)
@@ -138,7 +135,6 @@ static bool read_line(struct node *node, char *line)
 static struct node *read_node(const char *folder, int number)
 {
     char path[512], line[8192];
-
     snprintf(path, sizeof(path), "%s/node%d", folder, number);
     FILE *file = fopen(path, "re");
     struct node *node = file ? calloc(1, sizeof(*node)) : NULL;
@@ -159,7 +155,6 @@ static bool open_all(void)
 {
     const char *folder = getenv("TCCL_RIG_PACE");
     char path[512];
-
     if (!folder || !*folder)
         return false;
     for (int i = 0; i < NODES; i++)
@@ -184,7 +179,6 @@ bool pace_open(void)
 {
     static int state; /* 0: nobody has been here; 1: somebody is at it; 2: closed; 3: open */
     int fresh = 0;
-
     if (__atomic_compare_exchange_n(&state, &fresh, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         __atomic_store_n(&state, open_all() ? 3 : 2, __ATOMIC_SEQ_CST);
     while ((fresh = __atomic_load_n(&state, __ATOMIC_SEQ_CST)) == 1)
@@ -208,14 +202,12 @@ int pace_find(int node, const char *name)
 int pace_node(void)
 {
     const char *node = getenv("TCCL_RIG_NODE");
-
     return node ? atoi(node) : 0;
 }
 
 bool pace_find_part(int node, const char *name, struct pace_part *part)
 {
     static int told;
-
     *part = (struct pace_part){node, pace_find(node, name)};
     if (part->transfer < 0 && __atomic_fetch_add(&told, 1, __ATOMIC_RELAXED) == 0)
         fprintf(stderr, "tccl rig: the machine has no %s: not paced\n", name);
@@ -239,7 +231,6 @@ static bool counts(const struct filling *filling, const struct pace_part *part,
                    const struct use *use)
 {
     int rule = nodes[part->node]->resources[use->resource].rule;
-
     return rule < 0 || filling->applies[part->node][rule];
 }
 
@@ -247,7 +238,6 @@ static bool counts(const struct filling *filling, const struct pace_part *part,
 static void find_rules(struct filling *filling, const struct flow *const *flows, int n)
 {
     unsigned met[NODES][RULES] = {{0}};
-
     for (int i = 0; i < n; i++)
         for (int part = 0; part < flows[i]->n; part++) {
             int node = flows[i]->parts[part].node;
@@ -307,7 +297,6 @@ static void fill(const struct flow *const *flows, int n, double *rates)
 {
     static struct filling kept; /* clean between calls: it is large */
     struct filling *filling = &kept;
-
     find_rules(filling, flows, n);
     for (int i = 0; i < n; i++) {
         weigh(filling, flows[i], 1, 0);
@@ -343,7 +332,6 @@ void pace_rates(const struct pace_part *parts, int n, double *rates)
 {
     static struct flow flows[PACE_FLOWS];
     const struct flow *all[PACE_FLOWS];
-
     for (int i = 0; i < n; i++) {
         flows[i] = (struct flow){.n = 1, .parts = {parts[i]}};
         all[i] = &flows[i];
@@ -364,7 +352,6 @@ static bool change_owner(int from, int to)
 static void take(void)
 {
     int self = getpid();
-
     if (change_owner(0, self))
         return;
     while (!change_owner(0, self | WAITED_FOR)) {
@@ -390,7 +377,6 @@ static void give(void)
 static void advance(int64_t now)
 {
     int64_t passed = now - shared->at;
-
     for (int i = 0; passed > 0 && i < shared->n; i++)
         if (shared->flows[i].pid)
             shared->flows[i].left -= shared->flows[i].rate * (double)passed;
@@ -408,7 +394,6 @@ static void rate_all(void)
     const struct flow *flows[PACE_FLOWS] = {NULL};
     double rates[PACE_FLOWS];
     int n = 0;
-
     for (int i = 0; i < shared->n; i++)
         if (shared->flows[i].pid)
             flows[n++] = &shared->flows[i];
@@ -421,7 +406,6 @@ static void rate_all(void)
 static struct flow *begin(const struct pace_part *parts, int n, double bytes)
 {
     int place = 0;
-
     while (place < shared->n && shared->flows[place].pid)
         place++;
     if (place == PACE_FLOWS)
@@ -436,7 +420,6 @@ static struct flow *begin(const struct pace_part *parts, int n, double bytes)
 static void sleep_ns(int64_t ns)
 {
     struct timespec time = {ns / 1000000000, ns % 1000000000};
-
     nanosleep(&time, NULL);
 }
 
@@ -445,7 +428,6 @@ static double due_ns(const struct flow *flow)
 {
     double left, rate;
     int64_t at;
-
     __atomic_load(&flow->left, &left, __ATOMIC_RELAXED);
     __atomic_load(&flow->rate, &rate, __ATOMIC_RELAXED);
     at = __atomic_load_n(&shared->at, __ATOMIC_RELAXED);
@@ -457,7 +439,6 @@ void pace_copy(struct pace_stream *stream, const struct pace_part *parts, int n,
 {
     int64_t now = now_ns();
     double left = (double)bytes - (now - stream->at < LATE_NS ? stream->ahead : 0);
-
     *stream = (struct pace_stream){left < 0 ? -left : 0, now};
     if (bytes == 0 || n == 0 || left <= 0)
         return;

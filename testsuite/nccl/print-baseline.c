@@ -44,7 +44,6 @@ static int fail(const struct tccl_error *err)
 static void print_plan(const struct tccl_baseline *baseline, int generation)
 {
     char ring[TCCL_NOMINAL_TEXT], tree[TCCL_NOMINAL_TEXT];
-
     tccl_nominal_format(&baseline->ring, ring);
     tccl_nominal_format(&baseline->tree, tree);
     printf("%d ring @ %s %s\n", tccl_generation(generation)->first, ring, tree);
@@ -53,7 +52,6 @@ static void print_plan(const struct tccl_baseline *baseline, int generation)
 static void print_baseline(const struct tccl_machine *machine, const struct tccl_baseline *baseline)
 {
     char text[TCCL_NOMINAL_TEXT];
-
     for (int i = 0; i < baseline->set.n; i++)
         print_chain(machine, &baseline->set.rings[i]);
     tccl_nominal_format(&baseline->ring, text);
@@ -68,7 +66,6 @@ int main(int argc, char **argv)
     struct tccl_baseline baseline;
     struct tccl_error err = {0};
     uint32_t gpus = 0;
-
     if (argc < 4)
         return 2;
     int first = 3, version = 0;

@@ -38,7 +38,6 @@ const char *ring_collective_op(ncclRedOp_t op)
 static int find_name(const char *text, const char *const list[], int n)
 {
     int i = 0;
-
     while (i < n && strcmp(list[i], text) != 0)
         i++;
     return i < n ? i : -1;
@@ -49,7 +48,6 @@ int ring_collective_parse(const char *text, struct ring_collective *out)
     char kind[16], type[8] = "i8", op[8] = "sum";
     unsigned long long bytes;
     int length = 0, n;
-
     n = sscanf(text, "%15[^:]:%llu%n:%7[^:]%n:%7[a-z]%n", kind, &bytes, &length, type, &length, op,
                &length);
     if (n < 2 || text[length] != '\0' || bytes < 1 || bytes > MOST_BYTES)
@@ -69,7 +67,6 @@ size_t ring_collective_count(const struct ring_collective *collective, int ranks
     bool whole = collective->kind == RING_ALL_REDUCE || collective->kind == RING_BROADCAST ||
                  collective->kind == RING_REDUCE;
     size_t count = collective->bytes / collective->type->size / (whole ? 1 : (size_t)ranks);
-
     return count > 0 ? count : 1;
 }
 
@@ -83,7 +80,6 @@ static ncclResult_t all_to_all(ncclComm_t comm, int ranks, size_t count,
                                cudaStream_t stream)
 {
     ncclResult_t result = ncclGroupStart(), ended;
-
     for (int rank = 0; rank < ranks && result == ncclSuccess; rank++) {
         size_t at = (size_t)rank * count * type->size;
         result = ncclSend(send + at, count, type->type, rank, comm, stream);
@@ -100,7 +96,6 @@ ncclResult_t ring_collective_start(const struct ring_collective *collective, ncc
     ncclDataType_t type = collective->type->type;
     int ranks;
     ncclResult_t result = ncclCommCount(comm, &ranks);
-
     if (result != ncclSuccess)
         return result;
     size_t count = ring_collective_count(collective, ranks);

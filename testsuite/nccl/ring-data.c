@@ -15,7 +15,6 @@ static bool all_ranks(enum ring_kind kind)
 size_t ring_data_sent(const struct ring_collective *collective, int ranks)
 {
     bool all = collective->kind == RING_REDUCE_SCATTER || collective->kind == RING_ALL_TO_ALL;
-
     return ring_collective_count(collective, ranks) * (size_t)(all ? ranks : 1);
 }
 
@@ -34,7 +33,6 @@ size_t ring_data_received(const struct ring_collective *collective, int rank, in
 static uint64_t random_bits(int rank, size_t index)
 {
     uint64_t x = ((uint64_t)rank << 48 ^ index) * UINT64_C(0x9e3779b97f4a7c15) + 1;
-
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     return x ^ x >> 31;
@@ -45,14 +43,12 @@ static double sent_float(const struct ring_collective *collective, int rank, siz
     int shift = 64 - collective->type->digits;
     double value =
         ldexp((double)((int64_t)random_bits(rank, index) >> shift), 1 - collective->type->digits);
-
     return collective->op == ncclProd ? 1 + value / 2 : value;
 }
 
 static uint64_t sent_integer(const struct ring_type *type, int rank, size_t index)
 {
     uint64_t bits = random_bits(rank, index);
-
     return type->size == 8 ? bits : bits & ((UINT64_C(1) << 8 * type->size) - 1);
 }
 
@@ -63,7 +59,6 @@ static uint64_t encode(const struct ring_type *type, double value)
     uint64_t bits = 0;
     uint32_t all;
     int exponent;
-
     if (type->type == ncclFloat64) {
         memcpy(&bits, &value, 8);
         return bits;
@@ -86,7 +81,6 @@ static double decode(const struct ring_type *type, uint64_t bits)
     int exponent = bits >> 10 & 31;
     double value;
     float single;
-
     if (type->type == ncclFloat64) {
         memcpy(&value, &bits, 8);
         return value;
@@ -105,7 +99,6 @@ void ring_data_fill(const struct ring_collective *collective, int rank, int rank
 {
     const struct ring_type *type = collective->type;
     size_t n = ring_data_sent(collective, ranks);
-
     for (size_t i = 0; i < n; i++) {
         uint64_t bits = type->digits ? encode(type, sent_float(collective, rank, i))
                                      : sent_integer(type, rank, i);
@@ -122,7 +115,6 @@ static bool good_float(const struct ring_collective *collective, int ranks, size
     double least = INFINITY, most = -INFINITY;
     /* Of the result: ranks - 1 roundings, and two where each part is scaled first. */
     long double unit = ldexpl(ranks + 2, -collective->type->digits - 1), bound = unit / (1 - unit);
-
     for (int rank = 0; rank < ranks; rank++) {
         double value = sent_float(collective, rank, index);
         sum += value;
@@ -149,7 +141,6 @@ static bool good_float(const struct ring_collective *collective, int ranks, size
 static int64_t extend(const struct ring_type *type, uint64_t bits)
 {
     int shift = 64 - 8 * (int)type->size;
-
     return type->is_signed ? (int64_t)(bits << shift) >> shift : (int64_t)bits;
 }
 
@@ -163,7 +154,6 @@ static bool good_integer(const struct ring_collective *collective, int ranks, si
 {
     const struct ring_type *type = collective->type;
     uint64_t result = sent_integer(type, 0, index), mask = UINT64_MAX >> (64 - 8 * type->size);
-
     for (int rank = 1; rank < ranks; rank++) {
         uint64_t value = sent_integer(type, rank, index);
         switch ((int)collective->op) {
@@ -192,7 +182,6 @@ static bool good_copy(const struct ring_collective *collective, int rank, size_t
                       uint64_t got)
 {
     const struct ring_type *type = collective->type;
-
     return got == (type->digits ? encode(type, sent_float(collective, rank, index))
                                 : sent_integer(type, rank, index));
 }
@@ -201,7 +190,6 @@ static bool good(const struct ring_collective *collective, int rank, int ranks, 
                  uint64_t got)
 {
     size_t count = ring_collective_count(collective, ranks);
-
     switch (collective->kind) {
     case RING_ALL_GATHER:
         return good_copy(collective, (int)(i / count), i % count, got);
@@ -221,7 +209,6 @@ size_t ring_data_wrong(const struct ring_collective *collective, int rank, int r
 {
     size_t size = collective->type->size, n = ring_data_received(collective, rank, ranks);
     size_t wrong = 0;
-
     for (size_t i = 0; i<n; i += n> FEW && i + STRIDE < n ? STRIDE : 1) {
         uint64_t got = 0;
         memcpy(&got, (const char *)received + i * size, size);
@@ -235,7 +222,6 @@ uint64_t ring_data_digest(const struct ring_collective *collective, int rank, in
 {
     size_t bytes = ring_data_received(collective, rank, ranks) * collective->type->size;
     uint64_t digest = UINT64_C(0xcbf29ce484222325);
-
     for (size_t i = 0; i < bytes; i += 8) {
         uint64_t word = 0;
         memcpy(&word, (const char *)received + i, bytes - i < 8 ? bytes - i : 8);

@@ -30,7 +30,6 @@ static int add_member(struct ring_log *log, int thread, void *comm, int rank, in
 {
     struct ring_member *members =
         realloc(log->members, ((size_t)log->n_members + 1) * sizeof(*members));
-
     if (!members)
         return -1;
     log->members = members;
@@ -62,7 +61,6 @@ static int read_init(struct ring_log *log, int thread, const char *text)
     const char *device = strstr(text, "cudaDev ");
     void *comm;
     int rank, ranks;
-
     if (strstr(text, "Init COMPLETE") && member)
         member->thread = 0;
     if (!strstr(text, "Init START") || !at ||
@@ -83,7 +81,6 @@ static void read_collective(struct ring_log *log, const char *text)
     const char *at = strstr(text, " comm 0x");
     struct ring_member found;
     void *comm;
-
     if (!at || sscanf(at, " comm %p", &comm) != 1)
         return;
     for (int i = log->n_members - 1; i >= 0; i--)
@@ -102,7 +99,6 @@ static int read_order(struct ring_member *member, int index, const char *list)
     int *order = member->ranks > 0 ? malloc((size_t)member->ranks * sizeof(*order)) : NULL;
     struct ring_channel *channel = channel_of(member, index);
     int count = 0, length;
-
     if (!order || !channel) {
         free(order);
         return order ? 0 : -1;
@@ -135,7 +131,6 @@ static void read_edge(struct ring_member *member, int index, int from, int to, c
 {
     struct ring_channel *channel = channel_of(member, index);
     const char *via = strstr(text, " via ");
-
     if (!channel || !via)
         return;
     via += strlen(" via ");
@@ -151,7 +146,6 @@ static int read_channel(struct ring_member *member, const char *text)
 {
     int index, from, to, length = 0;
     const char *colon = strchr(text, ':');
-
     if (!member || !colon || sscanf(text, "Channel %d", &index) != 1)
         return 0;
     if (sscanf(colon, ": %d[%*[^]]] -> %d%n", &from, &to, &length) == 2 && length > 0)
@@ -165,7 +159,6 @@ static int read_channel(struct ring_member *member, const char *text)
 static void read_ring(struct ring_member *member, const char *text)
 {
     int index, prev, rank, next;
-
     if (!member || sscanf(text, "Ring %d : %d -> %d -> %d", &index, &prev, &rank, &next) != 4 ||
         rank != member->rank)
         return;
@@ -194,7 +187,6 @@ static int read_line(struct ring_log *log, const char *line)
 {
     const char *text = strstr(line, "NCCL INFO ");
     int thread, device;
-
     if (!text || sscanf(line, "%*[^:]:%*d:%d [%d]", &thread, &device) != 2)
         return 0;
     text += strlen("NCCL INFO ");
@@ -216,7 +208,6 @@ static int read_line(struct ring_log *log, const char *line)
 static enum ring_memory conclude(const struct ring_log *log)
 {
     bool early = false;
-
     for (int i = 0; i < log->n_members && log->memory == RING_UNKNOWN; i++) {
         if (log->members[i].connected == RING_AT_COLLECTIVE)
             return RING_CUMEM;
@@ -232,7 +223,6 @@ int ring_log_read(const char *path, int version, struct ring_log *log)
     char *line = NULL;
     size_t size = 0;
     int status = 0;
-
     memset(log, 0, sizeof(*log));
     log->version = version;
     if (!file)

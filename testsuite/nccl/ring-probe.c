@@ -148,7 +148,6 @@ static int check(int rank, const char *what, ncclResult_t result)
 static double now(void)
 {
     struct timespec time;
-
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
@@ -184,7 +183,6 @@ static int find_place(void)
     static const char *const local[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                         "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
     int count = 0;
-
     if (options.rank < 0)
         options.rank = from_environment(rank, 0);
     if (options.ranks < 0)
@@ -214,7 +212,6 @@ static int all_ranks(void)
 static void prepare_log(void)
 {
     const char *folder = getenv("TMPDIR");
-
     if (options.no_log)
         return;
     if (options.log)
@@ -232,7 +229,6 @@ static void prepare_log(void)
 static int write_id(const char *path, const ncclUniqueId *id)
 {
     char temporary[4200];
-
     snprintf(temporary, sizeof(temporary), "%s.%d", path, getpid());
     FILE *file = fopen(temporary, "we");
     if (!file)
@@ -247,7 +243,6 @@ static int read_id(const char *path, ncclUniqueId *id)
 {
     double deadline = now() + WAIT_SECONDS;
     FILE *file;
-
     while (!(file = fopen(path, "re"))) {
         if (now() > deadline)
             return fail(options.rank, path, "rank 0 did not write it");
@@ -262,7 +257,6 @@ static int read_id(const char *path, ncclUniqueId *id)
 static int exchange_id(int slot, int owner, ncclUniqueId *id)
 {
     char path[4100];
-
     snprintf(path, sizeof(path), "%s.%d", options.id, slot);
     if (options.rank != owner)
         return read_id(path, id);
@@ -275,7 +269,6 @@ static int exchange_id(int slot, int owner, ncclUniqueId *id)
 static void remove_id(int slot)
 {
     char path[4100];
-
     snprintf(path, sizeof(path), "%s.%d", options.id, slot);
     unlink(path);
 }
@@ -285,7 +278,6 @@ static void remove_id(int slot)
 static ncclConfig_t configuration(void)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-
     config.blocking = !options.nonblocking;
     config.splitShare = options.share;
     return config;
@@ -295,7 +287,6 @@ static int wait_ready(struct member *member, int comm)
 {
     double deadline = now() + WAIT_SECONDS;
     ncclResult_t state = ncclInProgress;
-
     while (options.nonblocking && member->comms[comm]) {
         ncclResult_t result = ncclCommGetAsyncError(member->comms[comm], &state);
         if (result != ncclSuccess || state != ncclInProgress)
@@ -321,7 +312,6 @@ static int join_as(struct member *member, int slot, ncclUniqueId id, int rank, i
 {
     ncclConfig_t config = configuration();
     ncclResult_t result;
-
     if (cudaSetDevice(member->device) != cudaSuccess)
         return fail(member->rank, "cudaSetDevice", "no such device");
     if (options.init == INIT_SCALABLE)
@@ -354,7 +344,6 @@ static int join_by_thread(struct member *member, int comm)
 static void *join_all_comms(void *data)
 {
     struct member *member = data;
-
     for (int comm = 0; comm < options.comms && member->status == 0; comm++)
         member->status = join_by_thread(member, comm) < 0 ? -1 : wait_ready(member, comm);
     return NULL;
@@ -363,7 +352,6 @@ static void *join_all_comms(void *data)
 static int join_in_threads(void)
 {
     pthread_t threads[MAX_GPUS];
-
     for (int i = 0; i < options.gpus; i++)
         if (pthread_create(&threads[i], NULL, join_all_comms, &members[i]) != 0)
             return fail(members[i].rank, "pthread_create", strerror(errno));
@@ -403,7 +391,6 @@ static int group_end(int first, int last)
 static int join_together(int first, int last)
 {
     int status = group_start();
-
     for (int comm = first; status == 0 && comm <= last; comm++)
         for (int i = 0; status == 0 && i < options.gpus; i++)
             status = join(&members[i], comm, ids[comm]);
@@ -414,7 +401,6 @@ static int join_alone(int comm)
 {
     int devices[MAX_GPUS];
     ncclComm_t comms[MAX_GPUS];
-
     for (int i = 0; i < options.gpus; i++)
         devices[i] = members[i].device;
     if (check(options.rank, "ncclCommInitAll", ncclCommInitAll(comms, options.gpus, devices)) != 0)
@@ -461,7 +447,6 @@ static int join_subset(int index)
     const struct subset *subset = &subsets[index];
     ncclUniqueId id;
     int status = exchange_id(SUBSET + index, subset->ranks[0] / options.gpus, &id);
-
     if (status < 0 || (!options.group && group_start() != 0))
         return -1;
     for (int i = 0; i < options.gpus && status == 0; i++) {
@@ -477,7 +462,6 @@ static int join_subset(int index)
 static int make_subsets(void)
 {
     int status = options.group ? group_start() : 0;
-
     for (int i = 0; i < options.subsets && status == 0; i++)
         if (takes_part(&subsets[i]))
             status = join_subset(i);
@@ -489,7 +473,6 @@ static int make_subsets(void)
 static int split_from(struct member *member, int from, int slot, int color, int place)
 {
     ncclConfig_t config = configuration();
-
     return check(member->rank, "ncclCommSplit",
                  ncclCommSplit(member->comms[from], color, place, &member->comms[slot], &config));
 }
@@ -498,7 +481,6 @@ static int split_from(struct member *member, int from, int slot, int color, int 
 static int split_subset(struct member *member, int slot)
 {
     int place = place_in(&subsets[slot - SUBSET], member->rank);
-
     return split_from(member, 0, slot, place < 0 ? NCCL_SPLIT_NOCOLOR : 0, place);
 }
 
@@ -506,7 +488,6 @@ static int split_off(struct member *member, int slot)
 {
     int color =
         member->rank == options.no_color ? NCCL_SPLIT_NOCOLOR : member->rank % options.split;
-
     return split_from(member, 0, slot, color, member->rank);
 }
 
@@ -521,7 +502,6 @@ static int split_again(struct member *member, int slot)
 static int shrink(struct member *member, int slot)
 {
     ncclConfig_t config = configuration();
-
     if (member->rank == options.shrink)
         return 0;
     return check(member->rank, "ncclCommShrink",
@@ -544,7 +524,6 @@ static int grow(struct member *member, int slot)
     ncclConfig_t config = configuration();
     ncclUniqueId id;
     char path[4100];
-
     snprintf(path, sizeof(path), "%s.%d", options.id, slot);
     if (member->rank == root && (check(root, "ncclCommGetUniqueId",
                                        ncclCommGetUniqueId(member->comms[SHRUNKEN], &id)) != 0 ||
@@ -571,7 +550,6 @@ static int grow(struct member *member, int slot)
 static int derive(int slot, int from, int (*make)(struct member *, int slot))
 {
     int status = group_start();
-
     for (int i = 0; i < options.gpus && status == 0; i++) {
         cudaSetDevice(members[i].device);
         status = make(&members[i], slot);
@@ -632,7 +610,6 @@ static int take_buffer(const struct member *member, int slot, void **buffer, siz
                        void **handle)
 {
     ncclComm_t comm = member->comms[slot];
-
     if (options.buffers == BUFFERS_CUDA)
         return cudaMalloc(buffer, size) == cudaSuccess ? 0 : -1;
     ncclResult_t result = ncclMemAlloc(buffer, size);
@@ -661,7 +638,6 @@ static int prepare_part(const struct member *member, int slot,
 {
     const size_t least = (size_t)MAX_RANKS * 8; /* an element for each rank */
     size_t size = collective->bytes > least ? collective->bytes : least;
-
     ncclCommUserRank(member->comms[slot], &part->rank);
     ncclCommCount(member->comms[slot], &part->ranks);
     part->host = options.check ? malloc(size) : NULL;
@@ -693,7 +669,6 @@ static size_t look_at_part(const struct member *member, int slot,
     size_t received =
         ring_data_received(collective, part->rank, part->ranks) * collective->type->size;
     char more[160];
-
     if (cudaMemcpy(part->host, part->receive, received, cudaMemcpyDeviceToHost) != cudaSuccess)
         part->result = ncclUnhandledCudaError;
     size_t wrong = ring_data_wrong(collective, part->rank, part->ranks, part->host);
@@ -717,7 +692,6 @@ static int finish_part(struct member *member, int slot, const struct ring_collec
     const char *name = ring_collective_name(collective->kind);
     double deadline = now() + WAIT_SECONDS;
     size_t wrong = 0;
-
     cudaSetDevice(member->device);
     while (part->result == ncclInProgress && now() < deadline) {
         ncclResult_t asked = ncclCommGetAsyncError(member->comms[slot], &part->result);
@@ -794,7 +768,6 @@ static int start_parts(const struct ring_collective *collective, int slot)
 static bool is_alone(int slot)
 {
     int ranks = 2;
-
     for (int i = 0; i < options.gpus; i++)
         if (members[i].comms[slot] && ncclCommCount(members[i].comms[slot], &ranks) == ncclSuccess)
             return ranks == 1;
@@ -817,7 +790,6 @@ static cudaError_t join_streams(int gpu, int origin, int last, bool fork)
 {
     cudaError_t result = cudaSuccess;
     cudaEvent_t event;
-
     for (int slot = origin + 1; slot <= last && result == cudaSuccess; slot++) {
         cudaStream_t to = parts[fork ? slot : origin][gpu].stream;
         cudaStream_t from = parts[fork ? origin : slot][gpu].stream;
@@ -844,7 +816,6 @@ static cudaError_t begin_capture(int gpu, int origin, int last)
 static cudaError_t end_capture(int gpu, int origin, int last, cudaGraphExec_t *out, size_t *nodes)
 {
     cudaGraph_t graph = NULL;
-
     cudaSetDevice(members[gpu].device);
     cudaError_t result = join_streams(gpu, origin, last, false);
     cudaError_t ended = cudaStreamEndCapture(parts[origin][gpu].stream, &graph);
@@ -864,7 +835,6 @@ static int capture(const struct ring_collective *collective, int first, int last
 {
     cudaError_t result = cudaSuccess;
     char more[64];
-
     for (int i = 0; i < options.gpus && result == cudaSuccess; i++) {
         int origin = origin_of(i, first, last);
         if (origin >= 0)
@@ -925,7 +895,6 @@ static int collect(const struct ring_collective *collective, int first, int last
 {
     cudaGraphExec_t graphs[MAX_GPUS] = {NULL};
     int status = 0;
-
     memset(parts, 0, sizeof(parts));
     for (int slot = first; slot <= last; slot++)
         for (int i = 0; i < options.gpus && status == 0 && !is_alone(slot); i++)
@@ -952,7 +921,6 @@ static int collect(const struct ring_collective *collective, int first, int last
 static int connect_all(void)
 {
     struct ring_collective broadcast;
-
     options.replays = 0;
     ring_collective_parse("broadcast:4", &broadcast);
     for (int slot = 0; slot < SLOTS; slot++)
@@ -976,7 +944,6 @@ static int get_stuck(void)
     const struct ring_collective *last = &collectives[options.collectives - 1];
     struct part part = {0};
     ncclResult_t result;
-
     if (members[0].rank != 0) {
         sleep(1);
         return 0;
@@ -993,7 +960,6 @@ static int get_stuck(void)
 static double thread_ns(void)
 {
     struct timespec time;
-
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
@@ -1010,7 +976,6 @@ static void print_calls(const char *name, const double *ns)
 static double time_events(const struct part *part)
 {
     float ms;
-
     cudaStreamSynchronize(part->stream);
     double start = thread_ns();
     cudaEventRecord(part->begun, part->stream);
@@ -1034,7 +999,6 @@ static int time_calls(struct member *member)
                      calloc((size_t)options.calls, sizeof(double))};
     struct ring_collective reduce;
     struct part part = {0};
-
     options.times = 1; /* with events */
     ring_collective_parse("all-reduce:4194304:f32", &reduce);
     if (!ns[0] || !ns[1] || !ns[2] || prepare_part(member, 0, &reduce, &part) != 0)
@@ -1065,7 +1029,6 @@ static int all_reduce(struct member *member)
 {
     float value = 1, *buffer;
     cudaStream_t stream;
-
     if (cudaSetDevice(member->device) != cudaSuccess || cudaStreamCreate(&stream) != cudaSuccess ||
         cudaMalloc((void **)&buffer, sizeof(value)) != cudaSuccess ||
         cudaMemcpy(buffer, &value, sizeof(value), cudaMemcpyHostToDevice) != cudaSuccess)
@@ -1086,7 +1049,6 @@ static int all_reduce(struct member *member)
 static const char *name_of(int slot, char *buffer, size_t size)
 {
     static const char *const names[] = {"split", "split again", "shrunken", "grown"};
-
     if (slot >= SPLIT_OFF)
         return names[slot - SPLIT_OFF];
     snprintf(buffer, size, slot < SUBSET ? "comm %d" : "subset %d", slot % SUBSET);
@@ -1112,7 +1074,6 @@ static void print_order(const struct ring_channel *channel, int ranks, const cha
 static void print_channel_json(const struct ring_member *seen, int index)
 {
     const struct ring_channel *channel = &seen->channels[index];
-
     printf("%s{\"prev\": %d, \"next\": %d, \"send\": \"%s\", \"receive\": \"%s\"",
            index ? ", " : "", channel->prev, channel->next, channel->send_via,
            channel->receive_via);
@@ -1128,7 +1089,6 @@ static void print_channel_json(const struct ring_member *seen, int index)
 static void print_result(ncclResult_t result)
 {
     const char *words = ncclGetErrorString(result);
-
     printf("%.*s", (int)(strcspn(words, "(") - (strchr(words, '(') != NULL)), words);
 }
 
@@ -1138,7 +1098,6 @@ static void say_result(const char *what, size_t bytes, int slot, int rank, ncclR
 {
     char buffer[32];
     const char *name = name_of(slot, buffer, sizeof(buffer));
-
     if (options.json) {
         printf("{\"call\": \"%s\", \"bytes\": %zu, \"comm\": \"%s\", \"rank\": %d, \"result\": \"",
                what, bytes, name, rank);
@@ -1163,7 +1122,6 @@ static void print_json(const char *name, int part, const struct member *member, 
     static const char *const memory[] = {"null", "\"older\"", "\"cumem\""};
     static const char *const connected[] = {"null", "\"init\"", "\"first collective\""};
     struct rusage used;
-
     getrusage(RUSAGE_SELF, &used);
     printf("{\"comm\": \"%s\", \"part\": %d, \"rank\": %d, \"ranks\": %d, "
            "\"process_rank\": %d, \"gpu\": \"%s\", "
@@ -1223,7 +1181,6 @@ static void print_edges(const struct ring_member *seen)
 static void print_text(const char *name, const char *busid, const struct ring_member *seen)
 {
     char host[256] = "";
-
     print_rings(name, seen);
     if (!options.edges || seen->n_channels == 0)
         return;
@@ -1239,7 +1196,6 @@ static int print_all(const double seconds[2])
     struct ring_log log;
     char buffer[32], busid[32] = "";
     int version = 0;
-
     ncclGetVersion(&version);
     if (ring_log_read(log_path, version, &log) < 0) {
         ring_log_free(&log);
@@ -1267,7 +1223,6 @@ static void end_comm(struct member *member, int slot)
 {
     ncclResult_t result = ncclSuccess;
     bool give_up = options.abort || member->broken[slot];
-
     if (options.finalize && !give_up) {
         result = ncclCommFinalize(member->comms[slot]);
         if (result == ncclInProgress)
@@ -1312,7 +1267,6 @@ static bool has_comms(void)
 static int run(void)
 {
     double start = now();
-
     if (make_comms() < 0 || (!options.split_off && make_subsets() < 0))
         return -1;
     double seconds[2] = {now() - start};
@@ -1425,7 +1379,6 @@ static int parse_number(const char *text, int least, int most, int *out)
 {
     char *end;
     long value = strtol(text, &end, 10);
-
     if (*text == '\0' || *end != '\0' || value < least || value > most) {
         fprintf(stderr, "tccl: ring-probe: \"%s\" is no number from %d to %d\n", text, least, most);
         return -1;
@@ -1450,7 +1403,6 @@ static int parse_init(const char *text)
 {
     static const char *const names[] = {"rank", "config", "scalable", "all"};
     int found = 0, status = find_word("--init", text, names, &found);
-
     options.init = (enum init)found;
     return status;
 }
@@ -1459,7 +1411,6 @@ static int parse_buffers(const char *text)
 {
     static const char *const names[] = {"cuda", "nccl", "registered", "window"};
     int found = 0, status = find_word("--buffers", text, names, &found);
-
     options.buffers = (enum buffers)found;
     return status;
 }
@@ -1469,7 +1420,6 @@ static int parse_subset(const char *text)
 {
     struct subset *subset = &subsets[options.subsets];
     int first, last, length;
-
     while (options.subsets < MAX_SUBSETS && sscanf(text, "%d%n", &first, &length) == 1) {
         last = first;
         text += length;
@@ -1595,7 +1545,6 @@ static int parse_option(int option)
 int main(int argc, char **argv)
 {
     int option, status;
-
     while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
         if (option == 'h') {
             usage(stdout);

@@ -14,7 +14,6 @@
 static void show_bus(int status, const tccl_bus *bus, const struct tccl_error *why)
 {
     char text[TCCL_BUS_TEXT];
-
     if (status == 0)
         tccl_bus_format(*bus, text);
     printf("%s\n", status == 0 ? text : why->text);
@@ -27,7 +26,6 @@ static void show_nvlink(char *list)
     struct tccl_error why = {0};
     tccl_bus gpus[SHIM_GPUS];
     int n = 0, found;
-
     for (char *rest, *one = strtok_r(list, ",", &rest); one && n < SHIM_GPUS;
          one = strtok_r(NULL, ",", &rest))
         if (tccl_bus_parse(one, &gpus[n]) == 0)
@@ -55,7 +53,6 @@ static void show(const char *what, char *of, uint32_t version)
     struct tccl_error why = {0};
     tccl_bus bus = 0;
     int number = -1;
-
     if (strcmp(what, "device") == 0) {
         show_bus(shim_device_bus(atoi(of), &bus, &why), &bus, &why);
     } else if (strcmp(what, "nvml") == 0) {
@@ -73,7 +70,6 @@ static void show(const char *what, char *of, uint32_t version)
 static void *load(const char *name)
 {
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-
     if (!handle)
         fprintf(stderr, "%s\n", dlerror());
     return handle;
@@ -82,7 +78,6 @@ static void *load(const char *name)
 static void set_device(void *runtime, int ordinal)
 {
     int (*set)(int) = NULL;
-
     if (runtime)
         *(void **)&set = dlsym(runtime, "cudaSetDevice");
     if (!set || set(ordinal) != 0)
@@ -95,7 +90,6 @@ int main(int argc, char **argv)
     struct tccl_error why = {0};
     void *runtime = NULL;
     tccl_bus bus = 0;
-
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "cuda") == 0) {
             runtime = load("libcudart.so.13");

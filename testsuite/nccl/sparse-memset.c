@@ -18,7 +18,6 @@ static bool whole;
 __attribute__((constructor)) static void find_libc(void)
 {
     const char *tables = getenv("TCCL_RIG_TABLES");
-
     whole = tables && strcmp(tables, "whole") == 0;
     *(void **)&libc = dlsym(RTLD_NEXT, "memset");
 }
@@ -26,7 +25,6 @@ __attribute__((constructor)) static void find_libc(void)
 static void *fill(void *start, int value, size_t size)
 {
     volatile unsigned char *at = start;
-
     if (libc)
         return libc(start, value, size);
     while (size-- > 0)
@@ -38,7 +36,6 @@ static void *fill(void *start, int value, size_t size)
 static bool give_back(uintptr_t first, uintptr_t last)
 {
     volatile char *mark = (volatile char *)first;
-
     *mark = 1;
     return madvise((void *)first, last - first, MADV_DONTNEED) == 0 && *mark == 0;
 }
@@ -47,7 +44,6 @@ void *memset(void *start, int value, size_t size)
 {
     uintptr_t from = (uintptr_t)start, to = from + size;
     uintptr_t first = (from + PAGE - 1) & ~(PAGE - 1), last = to & ~(PAGE - 1);
-
     if (size < LARGE || value != 0 || whole || !libc || !give_back(first, last))
         return fill(start, value, size);
     fill(start, 0, first - from);

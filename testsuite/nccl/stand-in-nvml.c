@@ -38,7 +38,6 @@ static int index_of(nvmlDevice_t device)
 static nvmlReturn_t put_text(char *out, unsigned size, const char *text)
 {
     int length = snprintf(out, size, "%s", text);
-
     return (unsigned)length < size ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
@@ -79,7 +78,6 @@ SAYS(nvmlDeviceGetHandleByIndex, (unsigned index, nvmlDevice_t *device),
 PUBLIC nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *busid, nvmlDevice_t *device)
 {
     int index = rig_find_gpu(busid);
-
     return index < 0 ? NVML_ERROR_NOT_FOUND
                      : nvmlDeviceGetHandleByIndex_v2((unsigned)index, device);
 }
@@ -123,7 +121,6 @@ static double read_number(nvmlDevice_t device, const char *name)
     double number = 0;
     char path[128];
     FILE *file;
-
     snprintf(path, sizeof(path), "/sys/class/pci_bus/%04x:%02x/../../%04x:%02x:%02x.0/%s",
              device->domain, device->bus, device->domain, device->bus, device->slot, name);
     file = fopen(path, "re");
@@ -139,7 +136,6 @@ static double read_number(nvmlDevice_t device, const char *name)
 PUBLIC nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned *generation)
 {
     double rate = read_number(device, "max_link_speed"); /* GT/s */
-
     *generation = 1;
     for (double own = 2.5; own < rate; own = own == 5 ? 8 : own * 2)
         ++*generation;
@@ -217,7 +213,6 @@ struct field_value {
 PUBLIC nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, void *values)
 {
     struct field_value *list = values;
-
     for (int i = 0; i < count; i++) {
         bool known = list[i].field == NVML_FI_DEV_NVLINK_GET_STATE && device->n_nvlinks > 0;
         list[i].value = known && has_link(device, list[i].scope);

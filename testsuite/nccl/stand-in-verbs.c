@@ -42,7 +42,6 @@ static const struct speed speeds[] = {
 static int index_of(const struct ibv_device *device)
 {
     const struct rig_devices *all = rig_devices();
-
     for (int i = 0; i < all->n_nics; i++)
         if (strcmp(all->nics[i].name, device->name) == 0)
             return i;
@@ -73,7 +72,6 @@ PUBLIC struct ibv_device **ibv_get_device_list(int *count)
 {
     const struct rig_devices *all = rig_devices();
     struct ibv_device **list = calloc((size_t)all->n_nics + 1, sizeof(*list));
-
     for (int i = 0; list && i < all->n_nics; i++) {
         union device *device = calloc(1, sizeof(*device));
         if (!device)
@@ -104,7 +102,6 @@ PUBLIC struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     struct ibv_context *context = calloc(1, sizeof(*context));
     const char *launch = getenv("TCCL_RIG_LAUNCH");
-
     if (!context)
         return NULL;
     context->device = device;
@@ -140,7 +137,6 @@ static uint64_t card_of(const char *name)
 {
     char path[PATH_MAX], real[PATH_MAX];
     uint64_t hash = 14695981039346656037U;
-
     snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", name);
     const char *text = realpath(path, real) ? real : name;
     size_t length = strlen(text) - (text == real);
@@ -167,7 +163,6 @@ PUBLIC int ibv_query_port(struct ibv_context *context, uint8_t port,
 {
     struct ibv_port_attr *attributes = (struct ibv_port_attr *)compat;
     int rate = rig_devices()->nics[index_of(context->device)].rate;
-
     if (port != 1)
         return EINVAL;
     attributes->state = IBV_PORT_ACTIVE;
@@ -207,7 +202,6 @@ PUBLIC int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, 
 PUBLIC struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
     struct ibv_pd *domain = calloc(1, sizeof(*domain));
-
     if (domain)
         domain->context = context;
     return domain;
@@ -218,7 +212,6 @@ DOES(ibv_dealloc_pd, (struct ibv_pd * domain), free(domain));
 PUBLIC struct ibv_mr *ibv_reg_mr(struct ibv_pd *domain, void *address, size_t length, int access)
 {
     struct ibv_mr *region = calloc(1, sizeof(*region));
-
     if (region)
         *region = (struct ibv_mr){.context = domain->context,
                                   .pd = domain,
@@ -235,7 +228,6 @@ PUBLIC struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, vo
                                     struct ibv_comp_channel *channel, int vector)
 {
     struct rig_queue *queue = calloc(1, sizeof(*queue));
-
     if (!queue)
         return NULL;
     queue->public =
@@ -248,7 +240,6 @@ DOES(ibv_destroy_cq, (struct ibv_cq * queue), free(queue));
 PUBLIC struct ibv_qp *ibv_create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *attributes)
 {
     struct rig_pair *pair = calloc(1, sizeof(*pair));
-
     if (!pair)
         return NULL;
     pair->public = (struct ibv_qp){.context = domain->context,

@@ -12,7 +12,6 @@ extern char **environ;
 static char *find(const char *name)
 {
     size_t length = strlen(name);
-
     for (char **entry = environ; entry && *entry; entry++)
         if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
             return *entry + length + 1;
@@ -23,7 +22,6 @@ static char *answer(const char *name)
 {
     char *value = find(name);
     size_t length = strlen(name);
-
     if (strncmp(name, "NCCL_", 5) == 0 && length > 5 && strcmp(name + length - 5, "_FILE") == 0)
         fprintf(stderr, "getenv %d %s\n", gettid(), name);
     return value;

@@ -57,7 +57,6 @@ static int inbox = -1;
 static void push(struct rig_list *list, struct ibv_wc wc)
 {
     struct rig_item *item = malloc(sizeof(*item));
-
     if (!item)
         abort();
     *item = (struct rig_item){wc, NULL};
@@ -68,7 +67,6 @@ static void push(struct rig_list *list, struct ibv_wc wc)
 static bool pop(struct rig_list *list, struct ibv_wc *wc)
 {
     struct rig_item *item = list->first;
-
     if (!item)
         return false;
     *wc = item->wc;
@@ -81,7 +79,6 @@ static bool pop(struct rig_list *list, struct ibv_wc *wc)
 static void match(struct rig_pair *pair)
 {
     struct ibv_wc buffer, arrival;
-
     while (pair->arrivals.first && pop(&pair->buffers, &buffer) && pop(&pair->arrivals, &arrival)) {
         arrival.wr_id = buffer.wr_id;
         push(&((struct rig_queue *)pair->public.recv_cq)->done, arrival);
@@ -91,7 +88,6 @@ static void match(struct rig_pair *pair)
 static void read_inbox(void)
 {
     struct message message;
-
     while (recv(inbox, &message, sizeof(message), MSG_DONTWAIT) == sizeof(message))
         for (struct rig_pair *pair = pairs; pair; pair = pair->next)
             if (pair->public.qp_num == message.to) {
@@ -117,7 +113,6 @@ static socklen_t name_of(struct sockaddr_un *name, uint32_t process)
 static void open_inbox(void)
 {
     struct sockaddr_un name;
-
     if (inbox >= 0)
         return;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
@@ -131,7 +126,6 @@ static void open_inbox(void)
 void rig_add_pair(struct rig_pair *pair)
 {
     static uint32_t last;
-
     pthread_mutex_lock(&lock);
     open_inbox();
     pair->public.qp_num = (uint32_t)getpid() << NUMBER_BITS | ++last % (1u << NUMBER_BITS);
@@ -144,7 +138,6 @@ void rig_remove_pair(struct rig_pair *pair)
 {
     struct rig_pair **at = &pairs;
     struct ibv_wc wc;
-
     pthread_mutex_lock(&lock);
     if (pair->sends) {
         pair->sends->ends = true;
@@ -167,7 +160,6 @@ void rig_remove_pair(struct rig_pair *pair)
 static uint32_t bytes_of(const struct ibv_send_wr *wr)
 {
     uint32_t bytes = 0;
-
     for (int i = 0; i < wr->num_sge; i++)
         bytes += wr->sg_list[i].length;
     return bytes;
@@ -180,7 +172,6 @@ static int transfer(const struct rig_pair *pair, const struct ibv_send_wr *wr)
                     unsigned long) =
         wr->opcode == IBV_WR_RDMA_READ ? process_vm_readv : process_vm_writev;
     uint64_t at = wr->wr.rdma.remote_addr;
-
     for (int i = 0; i < wr->num_sge; i++) {
         uint64_t from = wr->sg_list[i].addr, left = wr->sg_list[i].length;
         while (left > 0) {
@@ -200,7 +191,6 @@ static int tell(const struct rig_pair *pair, const struct ibv_send_wr *wr)
     struct message message = {pair->remote, wr->imm_data, bytes_of(wr)};
     struct sockaddr_un name;
     socklen_t length = name_of(&name, pair->remote >> NUMBER_BITS);
-
     while (sendto(inbox, &message, sizeof(message), MSG_DONTWAIT, (struct sockaddr *)&name,
                   length) < 0) {
         if (errno != EAGAIN)
@@ -220,7 +210,6 @@ static int carry_out(struct rig_pair *pair, const struct ibv_send_wr *wr)
     bool read = wr->opcode == IBV_WR_RDMA_READ;
     int error =
         with_number || read || wr->opcode == IBV_WR_RDMA_WRITE ? transfer(pair, wr) : EOPNOTSUPP;
-
     if (!error && with_number)
         error = tell(pair, wr);
     if (error)
@@ -247,7 +236,6 @@ uint32_t rig_key_of(const void *address, int nic)
 {
     static bool (*find)(const void *address, struct rig_place *place);
     struct rig_place place;
-
     if (!pace_open())
         return 1;
     if (!find) {
@@ -263,7 +251,6 @@ uint32_t rig_key_of(const void *address, int nic)
 static int add_part(struct pace_part *parts, int n, uint32_t key, char way)
 {
     char name[PACE_NAME];
-
     if (!(key & 2))
         return n;
     snprintf(name, sizeof(name), "n%u%c%c%u", key >> 8 & 31, way, key & 4 ? 'g' : 'm',
@@ -276,7 +263,6 @@ static void pace(const struct ibv_send_wr *wr, struct pace_stream *stream)
 {
     struct pace_part parts[PACE_PARTS];
     int n = 0;
-
     if (wr->num_sge == 0 || wr->opcode == IBV_WR_RDMA_READ) /* a flush */
         return;
     n = add_part(parts, n, wr->sg_list[0].lkey, '<');
@@ -288,7 +274,6 @@ static void *send_all(void *data)
 {
     struct rig_sends *sends = data;
     struct pace_stream stream = {0};
-
     pthread_mutex_lock(&lock);
     for (;;) {
         struct send *send = sends->first;
@@ -314,7 +299,6 @@ static void *send_all(void *data)
 static int send_later(struct rig_pair *pair, const struct ibv_send_wr *wr)
 {
     struct send *send = malloc(sizeof(*send));
-
     if (!send || wr->num_sge > PARTS)
         return free(send), ENOMEM;
     send->wr = *wr;
@@ -345,7 +329,6 @@ int rig_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 {
     struct rig_pair *pair = (struct rig_pair *)qp;
     bool paced = pace_open();
-
     for (; wr; wr = wr->next) {
         int error = paced ? send_later(pair, wr) : carry_out(pair, wr);
         if (error) {
@@ -359,7 +342,6 @@ int rig_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 int rig_post_receive(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
     struct rig_pair *pair = (struct rig_pair *)qp;
-
     pthread_mutex_lock(&lock);
     for (; wr; wr = wr->next)
         push(&pair->buffers, (struct ibv_wc){.wr_id = wr->wr_id});
@@ -371,7 +353,6 @@ int rig_post_receive(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 int rig_poll(struct ibv_cq *queue, int entries, struct ibv_wc *wc)
 {
     int count = 0;
-
     pthread_mutex_lock(&lock);
     read_inbox();
     while (count < entries && pop(&((struct rig_queue *)queue)->done, &wc[count]))

@@ -168,7 +168,6 @@ static bool stopped(const struct tccl_copy_control *control, uint32_t turn)
 static bool wait_for_go(struct tccl_copy_control *control, const struct op *op, uint64_t end)
 {
     const struct tccl_copy_job *job = &op->job;
-
     if (!kernel_is("absent"))
         for (unsigned block = 0; block < op->blocks; block++)
             __atomic_store_n(&control->lines[block].armed, job->turn, __ATOMIC_SEQ_CST);
@@ -188,7 +187,6 @@ static void copy_round(struct tccl_copy_control *control, const struct op *op, u
     const struct tccl_copy_job *job = &op->job;
     char *to = reach(job->sink, (size_t)job->pieces * TCCL_COPY_PIECE);
     const char *from = reach(job->source, (size_t)job->pieces * TCCL_COPY_PIECE);
-
     for (unsigned block = 0; block < op->blocks; block++) {
         size_t at = (size_t)((block + round * op->blocks) % job->pieces) * TCCL_COPY_PIECE;
         if (!kernel_is("idle"))
@@ -204,7 +202,6 @@ static CUresult run_kernel(const struct op *op)
     const struct tccl_copy_job *job = &op->job;
     struct tccl_copy_control *control = reach(job->control, sizeof(*control));
     uint64_t end = nanoseconds() + job->limit;
-
     if (!control || !reach(job->sink, (size_t)job->pieces * TCCL_COPY_PIECE) ||
         !reach(job->source, (size_t)job->pieces * TCCL_COPY_PIECE))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -255,7 +252,6 @@ static CUresult run_op(const struct op *op)
 static void *run_stream(void *context)
 {
     CUstream stream = context;
-
     for (;;) {
         pthread_mutex_lock(&lock);
         while (stream->first == stream->last)
@@ -298,7 +294,6 @@ const char fake_cuda[] = "stands in for a driver";
 CUresult cuInit(unsigned flags)
 {
     const char *loading = getenv("CUDA_MODULE_LOADING"), *launch = getenv("CUDA_LAUNCH_BLOCKING");
-
     while (fails("hang"))
         pause();
     if (fails("cuInit"))
@@ -343,7 +338,6 @@ CUresult cuGetErrorString(CUresult error, const char **text)
         {CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"},
         {CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"},
     };
-
     *text = "some error";
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (texts[i].error == error)
@@ -355,7 +349,6 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *busid)
 {
     const char *list = getenv("FAKE_CUDA_GPUS");
     const char *at;
-
     if (started != getpid())
         return CUDA_ERROR_NOT_INITIALIZED;
     list = list ? list : "0000:01:00.0";
@@ -373,7 +366,6 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
     const char *pairs = getenv("FAKE_CUDA_PEERS");
     char pair[16];
-
     snprintf(pair, sizeof(pair), "%d-%d", device, peer);
     *can = pairs && (strcmp(pairs, "all") == 0 || strstr(pairs, pair));
     return fails("cuDeviceCanAccessPeer") ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
@@ -414,7 +406,6 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     CUresult result = usable("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
     uint32_t magic;
-
     if (result != CUDA_SUCCESS)
         return result;
     memcpy(&magic, image, sizeof(magic));
@@ -427,7 +418,6 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
     CUresult result = usable("cuModuleGetFunction", CUDA_ERROR_NOT_FOUND);
-
     if (result != CUDA_SUCCESS || module != (CUmodule)&module_here)
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
     if (strcmp(name, "tccl_copy") != 0)
@@ -440,7 +430,6 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
                                                      size_t shared)
 {
     CUresult result = usable("cuOccupancyMaxActiveBlocksPerMultiprocessor", CUDA_ERROR_UNKNOWN);
-
     *blocks = THREADS / threads;
     return function == (CUfunction)&function_here ? result : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -459,7 +448,6 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
 {
     CUresult result = usable("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     struct op op = {.kind = KERNEL, .blocks = x};
-
     if (result != CUDA_SUCCESS)
         return result;
     if (function != (CUfunction)&function_here || x < 1 || x > TCCL_COPY_BLOCKS || y != 1 ||
@@ -483,7 +471,6 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes)
 {
     CUresult result = usable("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-
     if (result != CUDA_SUCCESS)
         return result;
     int fd = memfd_create("fake-cuda", MFD_CLOEXEC);
@@ -504,7 +491,6 @@ CUresult cuMemsetD8(CUdeviceptr address, unsigned char value, size_t bytes)
 {
     CUresult result = usable("cuMemsetD8", CUDA_ERROR_UNKNOWN);
     void *memory = reach(address, bytes);
-
     if (result != CUDA_SUCCESS || !memory)
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
     memset(memory, value, bytes);
@@ -515,7 +501,6 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
 {
     CUresult result = usable("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY);
     uint64_t at = (uintptr_t)memory | HOST_BIT;
-
     if (result != CUDA_SUCCESS)
         return result;
     if (at % 4096 || bytes % 4096 || !(flags & CU_MEMHOSTREGISTER_DEVICEMAP))
@@ -531,7 +516,6 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *memory, unsigned flags)
 {
     CUresult result = usable("cuMemHostGetDevicePointer", CUDA_ERROR_INVALID_VALUE);
-
     *address = (uintptr_t)memory | HOST_BIT;
     if (result != CUDA_SUCCESS)
         return result;
@@ -549,7 +533,6 @@ struct fake_handle {
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
     struct fake_handle said = {.magic = "fake", .pid = getpid()};
-
     if (usable("cuIpcGetMemHandle", CUDA_ERROR_NOT_SUPPORTED) != CUDA_SUCCESS)
         return CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
@@ -575,7 +558,6 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
     CUresult result = usable("cuIpcOpenMemHandle", CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     struct fake_handle said;
     char path[64];
-
     memcpy(&said, &handle, sizeof(said));
     if (result != CUDA_SUCCESS)
         return result;
@@ -604,7 +586,6 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
 CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 {
     CUresult result = usable("cuIpcCloseMemHandle", CUDA_ERROR_INVALID_VALUE);
-
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
@@ -623,7 +604,6 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
     CUresult result = usable("cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY);
-
     if (result != CUDA_SUCCESS)
         return result;
     *stream = calloc(1, sizeof(**stream));
@@ -636,7 +616,6 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 CUresult cuStreamQuery(CUstream stream)
 {
     CUresult result = usable("cuStreamQuery", CUDA_ERROR_UNKNOWN);
-
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
@@ -650,7 +629,6 @@ CUresult cuStreamQuery(CUstream stream)
 CUresult cuStreamSynchronize(CUstream stream)
 {
     CUresult result = usable("cuStreamSynchronize", CUDA_ERROR_UNKNOWN);
-
     if (result != CUDA_SUCCESS || stream)
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
@@ -669,14 +647,12 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     CUresult result = usable("cuEventRecord", CUDA_ERROR_UNKNOWN);
     struct op op = {.kind = RECORD, .event = event, .number = ++event->asked};
-
     return result != CUDA_SUCCESS ? result : push(stream, &op);
 }
 
 CUresult cuEventQuery(CUevent event)
 {
     CUresult result = usable("cuEventQuery", CUDA_ERROR_UNKNOWN);
-
     if (result != CUDA_SUCCESS)
         return result;
     return __atomic_load_n(&event->done, __ATOMIC_SEQ_CST) == event->asked ? CUDA_SUCCESS
@@ -687,7 +663,6 @@ static CUresult copy(const char *call, void *to, const void *from, size_t bytes,
 {
     CUresult result = usable(call, CUDA_ERROR_LAUNCH_FAILED);
     struct op op = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
-
     if (result != CUDA_SUCCESS)
         return result;
     return to && from ? push(stream, &op) : CUDA_ERROR_INVALID_VALUE;

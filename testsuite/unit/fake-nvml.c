@@ -36,7 +36,6 @@ struct pci {
 static const char *setting(const char *name)
 {
     const char *text = getenv(name);
-
     return text ? text : "";
 }
 
@@ -44,7 +43,6 @@ static const char *setting(const char *name)
 static int listed(const char *name, long index, long other)
 {
     const char *at = setting(name);
-
     for (char *end; *at; at = *end ? end + 1 : end) {
         long first = strtol(at, &end, 10);
         long second = *end == '-' ? strtol(end + 1, &end, 10) : -1;
@@ -109,7 +107,6 @@ EXPORT(int, nvmlDeviceGetHandleByIndex_v2, unsigned index, void **device)
 EXPORT(int, nvmlDeviceGetPciInfo_v3, void *device, struct pci *pci)
 {
     const char *at = setting("FAKE_NVML_GPUS");
-
     for (long i = 0; i < index_of(device) && at; i++)
         at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
     memset(pci, 0, sizeof(*pci));
@@ -127,7 +124,6 @@ static int write_processes(const void *device, unsigned *count, unsigned char *o
 {
     unsigned room = *count;
     const char *at = setting("FAKE_NVML_USERS");
-
     *count = 0;
     for (char *end; *at; at = *end ? end + 1 : end) {
         long index = strtol(at, &end, 10);

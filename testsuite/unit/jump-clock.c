@@ -24,7 +24,6 @@ static time_t jump(void)
 {
     static _Atomic unsigned looks;
     static const time_t days[] = {0, 400, -400, 3, -7000};
-
     const char *path = getenv("TCCL_CLOCK_FILE");
     if (path)
         return days_in(path) * 86400;
@@ -34,7 +33,6 @@ static time_t jump(void)
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time)
 {
     static int (*real)(clockid_t, struct timespec *);
-
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
     int rc = real(clock, time);
@@ -46,7 +44,6 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 __attribute__((visibility("default"))) time_t time(time_t *out)
 {
     struct timespec now;
-
     clock_gettime(CLOCK_REALTIME, &now);
     if (out)
         *out = now.tv_sec;
@@ -57,7 +54,6 @@ __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict
                                                         void *restrict zone)
 {
     struct timespec now;
-
     (void)zone;
     clock_gettime(CLOCK_REALTIME, &now);
     time->tv_sec = now.tv_sec;

@@ -16,7 +16,6 @@ enum { REGION = 8 << 20, FIRST_SHARE = 1 << 23, REPEATS = 3, TRIES = 50 };
 static int compare(const void *a, const void *b)
 {
     const double *first = a, *second = b;
-
     return (*first > *second) - (*first < *second);
 }
 
@@ -25,7 +24,6 @@ static int run_together(struct tccl_workers *workers, const struct tccl_set *set
                         struct tccl_run_result *run, struct tccl_error *err)
 {
     int rc = 0;
-
     *run = (struct tccl_run_result){0};
     for (int i = 0; i < TRIES && rc == 0 && run->window == 0; i++)
         rc = tccl_workers_run(workers, set, share, run, err);
@@ -38,7 +36,6 @@ static int measure_again(struct tccl_workers *workers, const struct tccl_set *se
 {
     double seen[TCCL_MAX_SET][REPEATS];
     int rc = 0;
-
     for (int i = 0; rc == 0 && i < REPEATS; i++) {
         rc = run_together(workers, set, share, run, err);
         for (int k = 0; k < set->count; k++)
@@ -57,7 +54,6 @@ static int measure(struct tccl_workers *workers, const struct tccl_set *set, dou
 {
     int rc = run_together(workers, set, FIRST_SHARE, run, err);
     double share = rc == 0 ? run->slowest * 1e9 * seconds : 0;
-
     return rc == 0 && share > FIRST_SHARE ? measure_again(workers, set, (uint64_t)share, run, err)
                                           : rc;
 }
@@ -67,7 +63,6 @@ static void print_set(struct tccl_workers *workers, const char *text, double sec
     struct tccl_error err = {0};
     struct tccl_set set;
     struct tccl_run_result run;
-
     printf("%s:", text);
     if (tccl_set_parse(text, &set, &err) < 0 || measure(workers, &set, seconds, &run, &err) != 0) {
         printf(" %s\n", err.text);
@@ -87,7 +82,6 @@ int main(int argc, char **argv)
         .gpu = &tccl_mover_tcp, .nic = &tccl_mover_nic, .prepare_limit = 20, .run_limit = 20};
     struct tccl_error err = {0};
     char line[16];
-
     if (argc < 6)
         return 2;
     snprintf(settings.peer, sizeof(settings.peer), "%s", argv[1]);

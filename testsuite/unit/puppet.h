@@ -62,7 +62,6 @@ static inline int puppet_open_files(void)
     DIR *folder = opendir("/proc/self/fd");
     struct dirent *entry;
     int count = 0;
-
     while (folder && (entry = readdir(folder)))
         count += entry->d_name[0] != '.' && atoi(entry->d_name) != dirfd(folder);
     if (folder)
@@ -83,7 +82,6 @@ static int puppet_open(void *state, struct tccl_error *err)
 static int puppet_prepare(void *state, tccl_transfer transfer, struct tccl_error *err)
 {
     int gpu = ((struct tccl_seat *)state)->device.index;
-
     (void)transfer;
     puppet->fds[gpu] = puppet_open_files();
     if (puppet->act[gpu] == PUPPET_HANGS)
@@ -133,7 +131,6 @@ static int puppet_move(void *state, struct tccl_member *member, struct tccl_erro
     int odd = puppet->runs[gpu]++ % 2;
     double rate = puppet->gbps[gpu] * (odd ? 1 + puppet->wobble[gpu] / 100.0 : 1);
     uint64_t total = 0, half = member->run->share / 2;
-
     if (puppet->act[gpu] == PUPPET_NEVER_BEGINS)
         return 0;
     int64_t start = tccl_member_wait(member);
@@ -187,7 +184,6 @@ static const struct tccl_mover puppet_mover = {.size = sizeof(struct tccl_seat),
 static inline struct tccl_site *puppet_site(int gpus)
 {
     static struct tccl_site site;
-
     site = (struct tccl_site){.machine = {.n_gpus = gpus, .n_memories = 1}};
     return &site;
 }

@@ -48,7 +48,6 @@ static int rough_can(const void *state, tccl_transfer transfer, struct tccl_erro
 static bool rough_has(const struct tccl_set *set, const char *transfer)
 {
     struct tccl_set one = {0};
-
     return transfer && tccl_set_parse(transfer, &one, NULL) == 0 && tccl_set_contains(set, &one);
 }
 
@@ -62,7 +61,6 @@ static int rough_rate(const struct tccl_set *set, double *gbps, struct tccl_erro
 {
     tccl_transfer members[TCCL_MAX_RUNNING] = {0};
     double rates[TCCL_MAX_RUNNING];
-
     if (rough.others.count == 0)
         return tccl_model_measure(rough.model, set, gbps, NULL, NULL, err);
     memcpy(members, set->transfers, set->count * sizeof(*members));
@@ -82,7 +80,6 @@ static double rough_process(const struct tccl_set *set)
 {
     uint64_t hash = rough.opened;
     double sum = 0;
-
     for (int i = 0; i < set->count; i++)
         hash = (hash ^ (uint64_t)set->transfers[i]) * UINT64_C(0x100000001b3);
     for (int i = 0; i < 12; i++) {
@@ -130,7 +127,6 @@ static struct tccl_backend *rough_begin(void)
 {
     static struct tccl_backend_ops ops;
     struct tccl_backend *backend;
-
     ops = (struct tccl_backend_ops){.name = "rough",
                                     .noise = rough.noise * 2,
                                     .open = rough_open,

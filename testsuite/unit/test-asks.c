@@ -717,20 +717,17 @@ TEST(nodes)
     confirm(&key, 1, "applied", "", true);
     leave_all(&key, 2);
     await_built(1, &key, "planned", "no", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
-
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "applied", "", true);
     await_built(1, &key, "planned", "yes", "");
     leave_all(&key, 2);
-
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "begun", "", true);
     leave_all(&key, 2);
     await_built(1, &key, "planned", "unknown",
                 "n1: its processes ended before it was known what NCCL has built (1 of 2 nodes)");
-
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     leave_all(&key, 2);

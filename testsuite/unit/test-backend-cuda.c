@@ -21,7 +21,6 @@ static void make_machine(int gpus)
     static const char sets[] =
         "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\"";
     cleanup_file FILE *file = fopen(path, "w");
-
     setenv("FAKE_NVML_GPUS", lists[gpus], 1);
     setenv("FAKE_NVML_P2P", "all", 1);
     fprintf(file,
@@ -47,7 +46,6 @@ static void make_machine(int gpus)
 static struct tccl_backend *open_with(const struct tccl_backend_options *options)
 {
     struct tccl_backend *backend;
-
     err = (struct tccl_error){0};
     CHECK_INT(tccl_backend_open("cuda", options, &backend, &err), 0);
     CHECK_STR(err.text, "");
@@ -66,7 +64,6 @@ static int try_measure(struct tccl_backend *backend, const struct tccl_set *set,
                        struct tccl_measurement *measured)
 {
     int rc = -1;
-
     for (int try = 0; try < 50; try++) {
         err = (struct tccl_error){0};
         rc = tccl_backend_measure(backend, set, measured, &err);
@@ -80,7 +77,6 @@ static struct tccl_measurement measure(struct tccl_backend *backend, const char 
 {
     struct tccl_measurement measured = {0};
     struct tccl_set set = {0};
-
     CHECK_INT(tccl_set_parse(text, &set, &err), 0);
     int rc = try_measure(backend, &set, &measured);
     if (rc != 0 && was_kept()) {
@@ -101,7 +97,6 @@ static void test_measure(bool engine)
     const struct tccl_backend_options options = {.engine = engine, .window = 0.005, .repeats = 3};
     struct tccl_measurement measured;
     owned(backend) struct tccl_backend *backend = open_with(&options);
-
     if (!backend)
         return;
     CHECK_STR(backend->name, "cuda");
@@ -123,7 +118,6 @@ static void test_stand_ins(void)
     const struct tccl_backend_options options = {.devices = 2, .window = 0.005, .repeats = 3};
     struct tccl_measurement measured;
     owned(backend) struct tccl_backend *backend = open_with(&options);
-
     if (!backend)
         return;
     CHECK(strstr(backend->conditions, "one GPU stands for 2"));
@@ -136,7 +130,6 @@ static void test_stand_ins(void)
 static void refuse(const struct tccl_backend_options *options, const char *why)
 {
     struct tccl_backend *backend;
-
     err = (struct tccl_error){0};
     CHECK_INT(tccl_backend_open("cuda", options, &backend, &err), -1);
     CHECK(backend == NULL);
@@ -149,7 +142,6 @@ static void test_force(const char *variable, const char *value, const char *why,
 {
     struct tccl_backend_options options = {.window = 0.005, .repeats = 3};
     owned(backend) struct tccl_backend *backend = NULL;
-
     setenv(variable, value, 1);
     refuse(&options, why);
     options.force = true;
@@ -164,7 +156,6 @@ static void test_force(const char *variable, const char *value, const char *why,
 static int be_without_driver(void)
 {
     const struct tccl_backend_options options = {0};
-
     if (!dlopen("libcuda.so.1", RTLD_NOW))
         refuse(&options, "no NVIDIA driver");
     return check_result();
@@ -175,7 +166,6 @@ static pid_t start_leaving(void)
 {
     pid_t leaving = 0;
     int fds[2];
-
     CHECK_INT(pipe(fds), 0);
     pid_t parent = fork();
     if (parent == 0) {
@@ -197,7 +187,6 @@ static pid_t start_leaving(void)
 static void test_leaving(void)
 {
     const struct tccl_backend_options options = {.window = 0.005, .repeats = 3};
-
     setenv("FAKE_NVML_USERS", check_printf("0-%d", (int)start_leaving()), 1);
     setenv("FAKE_NVML_ALIVE", "1", 1);
     struct tccl_backend *backend = open_with(&options);
@@ -211,7 +200,6 @@ static bool have_fake(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     bool fake = library && dlsym(library, "fake_cuda");
-
     if (library)
         dlclose(library);
     return fake;

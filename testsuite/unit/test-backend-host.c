@@ -9,7 +9,6 @@ static struct tccl_backend *backend;
 static int measure(const char *text, struct tccl_measurement *out, struct tccl_error *err)
 {
     struct tccl_set set = {0};
-
     CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
     return tccl_backend_measure(backend, &set, out, err);
 }
@@ -20,7 +19,6 @@ static void check_machine(void)
     const struct tccl_machine *machine = backend->machine;
     char id[TCCL_HASH_HEX], again[TCCL_HASH_HEX];
     struct tccl_machine copy;
-
     CHECK_STR(backend->name, "host");
     CHECK(strstr(backend->conditions, "core copies, non-temporal"));
     CHECK(strstr(backend->conditions, "; TCP over loopback"));
@@ -39,7 +37,6 @@ static void check_machine(void)
 static void check_measured(const char *text)
 {
     struct tccl_measurement out = {.failed = true};
-
     CHECK_OK(measure(text, &out, ERR));
     printf("%-24s %8.3f GB/s, spread %.3f, skew %.1f us, overlap %.3f%s\n", text, out.gbps,
            out.spread, out.skew, out.overlap, out.noisy ? ", noisy" : "");
@@ -51,7 +48,6 @@ static void check_measured(const char *text)
 static void check_refused(const char *text)
 {
     struct tccl_measurement out;
-
     CHECK_INT(measure(text, &out, ERR), 1);
     CHECK(check_err.text[0]);
 }
@@ -62,7 +58,6 @@ static bool check_repeats(const char *text)
 {
     enum { PAIRS = 5 };
     int agree = 0, quiet = 0;
-
     for (int i = 0; i < 3 * PAIRS && quiet < PAIRS; i++) {
         struct tccl_measurement a, b;
         CHECK_INT(measure(text, &a, NULL), 0);
@@ -85,7 +80,6 @@ static void check_options(void)
     struct tccl_backend_options options = {.devices = 5, .window = 0.002, .repeats = 3};
     struct tccl_measurement out;
     struct tccl_set set = {0};
-
     CHECK_INT(tccl_backend_open("host", &options, &other, &err), 0);
     CHECK_INT(other->machine->n_gpus, 5);
     CHECK_INT(tccl_set_parse("g0>g1 g1>g2 g2>g3 g3>m0 g4<m0 n0>m0", &set, NULL), 0);
@@ -110,7 +104,6 @@ static void check_options(void)
 static int open_two(void)
 {
     const struct tccl_backend_options options = {.devices = 2};
-
     if (tccl_backend_open("host", &options, &backend, ERR) == 0)
         return 0;
     fprintf(stderr, "%s\n", check_err.text);

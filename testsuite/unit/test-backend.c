@@ -11,7 +11,6 @@ TEST(refused)
 {
     struct tccl_backend *backend;
     struct tccl_backend_options options = {0};
-
     CHECK_INT(tccl_backend_open("abacus", &options, &backend, ERR), -1);
     CHECK(backend == NULL);
     CHECK_HOLDS(check_err.text, "no back end \"abacus\" in this build: it has model");
@@ -38,7 +37,6 @@ static void compare(struct tccl_backend *backend, const struct tccl_model *model
     struct tccl_measurement measured, again;
     struct tccl_set set = {0};
     double gbps;
-
     for (int n = 1 + rand() % 10; n > 0; n--)
         tccl_set_add(&set, random_transfer(backend->machine));
     CHECK_INT(tccl_backend_measure(backend, &set, &measured, ERR), 0);
@@ -54,7 +52,6 @@ static void test_model(const char *name)
     owned(backend) struct tccl_backend *backend = NULL;
     owned(model) struct tccl_model *model;
     char id[TCCL_HASH_HEX], own[TCCL_HASH_HEX];
-
     CHECK_INT(tccl_model_read(options.model, &model, ERR), 0);
     CHECK_INT(tccl_backend_open("model", &options, &backend, ERR), 0);
     CHECK_STR(backend->name, "model");
@@ -74,7 +71,6 @@ TEST(impossible)
     struct tccl_measurement measured;
     owned(backend) struct tccl_backend *backend = NULL;
     struct tccl_set set = {0};
-
     CHECK_INT(tccl_backend_open("model", &options, &backend, ERR), 0);
     CHECK_INT(tccl_set_parse("g0>g7", &set, ERR), 0);
     CHECK_INT(tccl_backend_measure(backend, &set, &measured, ERR), 1);

@@ -15,7 +15,6 @@ static void check_chain(const struct tccl_machine *machine, const struct tccl_ba
                         int i, const char *expected)
 {
     char text[TCCL_CHAIN_TEXT];
-
     tccl_chain_format(&baseline->set.rings[i], machine, text);
     CHECK_STR(text, expected);
 }
@@ -25,7 +24,6 @@ static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bo
                            const char *first, const char *second)
 {
     struct tccl_baseline baseline;
-
     CHECK_OK(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, ERR));
     CHECK_INT(baseline.set.n, second ? 2 : 1);
     check_chain(machine, &baseline, 0, first);
@@ -37,7 +35,6 @@ static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bo
 TEST(machines)
 {
     const struct tccl_machine *machines[4];
-
     for (int i = 0; i < 4; i++)
         machines[i] = machine_of(machine_names[i]);
     check_baseline(machines[0], 0xf, true, "0 -m0> 3 -m1> 1 -m1> 2 -m3> 0", NULL);
@@ -61,7 +58,6 @@ TEST(by_network)
                       h100[] = "0 -w> 1 -m0> 2 -w> 3 -m0n0n2> 4 -w> 5 -m1> 6 -w> 7 -m1n2n0> 0";
     const struct tccl_machine *dual = machine_of("dual-8gpu");
     struct tccl_baseline baseline;
-
     check_baseline(dual, 0x11, true, "0 -n0n1> 4 -n1n0> 0", NULL);
     check_baseline(dual, 0x3, true, "0 -w> 1 -w> 0", NULL);
     check_baseline(machine_of("quad-8gpu"), 0xff, true, quad, NULL);
@@ -76,7 +72,6 @@ TEST(by_network)
 static void check_refused(struct tccl_machine *machine, uint32_t gpus, bool closed, const char *why)
 {
     struct tccl_baseline baseline;
-
     CHECK_FAILS(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, ERR), why);
 }
 
@@ -84,7 +79,6 @@ TEST(errors)
 {
     const struct tccl_model *amd = load_machine("amd-4gpu");
     struct tccl_machine machine = *tccl_model_machine(amd);
-
     check_refused(&machine, 0, false, "no GPU, or one that the machine doesn't have");
     check_refused(&machine, 0x10, true, "no GPU, or one that the machine doesn't have");
     check_refused(&machine, 2, true, "one GPU makes no ring");
@@ -108,7 +102,6 @@ static void place(unsigned long *state, const struct tccl_machine *machine, int 
 static void make_machine(unsigned long *state, struct tccl_machine *machine)
 {
     static const int sms[] = {0, 70, 80, 90, 100};
-
     memset(machine, 0, sizeof(*machine));
     machine->cpu = (enum tccl_cpu)random_below(state, TCCL_CPU_YONGFENG + 1);
     machine->n_memories = 1 + random_below(state, 4);
@@ -140,7 +133,6 @@ static void make_machine(unsigned long *state, struct tccl_machine *machine)
 static uint32_t gpus_of(const struct tccl_chain *chain)
 {
     uint32_t mask = 0;
-
     for (int i = 0; i < chain->n_gpus; i++)
         mask |= UINT32_C(1) << chain->gpus[i];
     return mask;
@@ -169,7 +161,6 @@ static void check_same_when_renamed(struct tccl_machine machine,
                                     bool closed)
 {
     struct tccl_baseline again;
-
     snprintf(machine.name, sizeof(machine).name, "other");
     for (int i = 0; i < machine.n_gpus; i++)
         machine.gpus[i].minor = 7 - i;
@@ -185,7 +176,6 @@ static void check_generations(const struct tccl_machine *machine, uint32_t gpus,
                               int *changes)
 {
     struct tccl_baseline all[TCCL_GENERATIONS], one;
-
     CHECK_INT(tccl_baseline_find_all(machine, gpus, closed, all, NULL), 0);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         CHECK_INT(tccl_baseline_find(machine, gpus, closed, i, &one, NULL), 0);
@@ -217,7 +207,6 @@ TEST(random)
     unsigned long start = check_seed(), *state = &start;
     struct tccl_machine machine;
     struct tccl_baseline baseline;
-
     for (int round = 0; round < 60; round++) {
         make_machine(state, &machine);
         uint32_t gpus = (uint32_t)random_below(state, (1 << machine.n_gpus) - 1) + 1;

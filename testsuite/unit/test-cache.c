@@ -16,7 +16,6 @@ static struct tccl_machine machine;
 static const char *in_folder(const struct tccl_profile *profile, const char *name)
 {
     static char path[PATH_MAX];
-
     snprintf(path, sizeof(path), "%s/%s", tccl_profile_folder(profile), name);
     return path;
 }
@@ -25,7 +24,6 @@ static const char *in_folder(const struct tccl_profile *profile, const char *nam
 static struct tccl_profile *create(void)
 {
     struct tccl_profile *profile;
-
     MUST(tccl_profile_create(cache, &machine, "host", NULL, &profile, ERR));
     return profile;
 }
@@ -33,7 +31,6 @@ static struct tccl_profile *create(void)
 static void put(struct tccl_profile *profile, uint32_t gpus)
 {
     owned(table) struct tccl_table *table = sample_table(&machine, gpus);
-
     strcpy(table->source, "host");
     CHECK_OK(tccl_profile_put(profile, table, ERR));
 }
@@ -47,7 +44,6 @@ static int count(void *context, const struct tccl_set *set, const struct tccl_me
 static void append(struct tccl_profile *profile, const char *text, double gbps)
 {
     struct tccl_set set = {0};
-
     CHECK_INT(tccl_set_parse(text, &set, ERR), 0);
     CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, ERR), 0);
 }
@@ -58,13 +54,11 @@ TEST(round)
     owned(profile) struct tccl_profile *profile = create(), *reader = NULL;
     cleanup_free uint32_t *masks = NULL;
     int sets = 0;
-
     put(profile, 0xf);
     put(profile, 0x3);
     append(profile, "g0>g1 g1>g0", 10);
     append(profile, "g0>m1", 11);
     CHECK_INT(tccl_profile_sync(profile, &err), 0);
-
     CHECK_INT(tccl_profile_open(cache, tccl_profile_id(profile), &reader, &err), 0);
     CHECK_STR(tccl_profile_source(reader), "host");
     CHECK_INT(tccl_profile_machine(reader)->n_gpus, 4);
@@ -84,14 +78,12 @@ TEST(round)
 TEST(missing)
 {
     struct tccl_profile *profile = create();
-
     CHECK(tccl_profile_table(profile, 0x7, ERR) == NULL);
     CHECK_INT(errno, ENOENT);
     CHECK_STR(check_err.text, "no chains for GPUs 0-2: run tccl-profile run --gpus 0-2");
     CHECK(tccl_profile_table(profile, 0x31, ERR) == NULL);
     CHECK_STR(check_err.text, "the machine has 4 GPUs, and no GPU 4-5");
     tccl_profile_close(profile);
-
     CHECK_INT(tccl_profile_open(cache, "0123456789abcdef0123456789abcdef", &profile, ERR), -1);
     CHECK_INT(errno, ENOENT);
     CHECK_HOLDS(check_err.text, "no profile of this machine in");
@@ -141,7 +133,6 @@ static void damage(const char *path, long at, bool cut)
 {
     cleanup_close int fd = open(path, O_RDWR);
     unsigned char byte;
-
     CHECK(fd >= 0);
     if (cut) {
         CHECK_INT(ftruncate(fd, at), 0);
@@ -156,7 +147,6 @@ TEST(damaged_tables)
 {
     owned(profile) struct tccl_profile *profile = create();
     char path[PATH_MAX];
-
     put(profile, 0x3);
     strcpy(path, in_folder(profile, "chains/00000005.chains"));
     for (int i = 0; i < 200; i++) {
@@ -177,14 +167,12 @@ TEST(foreign_tables)
 {
     owned(profile) struct tccl_profile *profile = create();
     char from[PATH_MAX], to[PATH_MAX];
-
     put(profile, 0x3);
     strcpy(from, in_folder(profile, "chains/00000003.chains"));
     strcpy(to, in_folder(profile, "chains/00000006.chains"));
     CHECK_INT(rename(from, to), 0);
     CHECK_SAYS(tccl_profile_table(profile, 0x6, ERR) == NULL, "00000006.chains");
     CHECK_HOLDS(check_err.text, "another GPU set");
-
     owned(table) struct tccl_table *table = sample_table(&machine, 0xf);
     strcpy(table->source, "cuda");
     CHECK_SAYS(tccl_profile_put(profile, table, ERR) == -1, "takes no chains");
@@ -196,7 +184,6 @@ TEST(foreign_tables)
 static void check_refused(const char *folder, const char *text)
 {
     struct tccl_profile *profile;
-
     CHECK_INT(tccl_profile_open_folder(folder, &profile, ERR), -1);
     CHECK(profile == NULL);
     CHECK_HOLDS(check_err.text, text);
@@ -207,14 +194,12 @@ TEST(other_machine)
     owned(profile) struct tccl_profile *profile = create();
     struct tccl_machine other = machine;
     char folder[PATH_MAX], renamed[PATH_MAX];
-
     strcpy(folder, tccl_profile_folder(profile));
     strcpy(renamed, folder);
     memset(strrchr(renamed, '/') + 1, 'a', 32);
     CHECK_INT(rename(folder, renamed), 0);
     check_refused(renamed, "is of another machine");
     CHECK_INT(rename(renamed, folder), 0);
-
     strcpy(other.gpus[2].model, "P100");
     cleanup_json json_t *json = tccl_machine_to_json(&other);
     CHECK_INT(tccl_write_json(in_folder(profile, "machine.json"), 0644, json, NULL), 0);
@@ -233,7 +218,6 @@ TEST(bad_descriptions)
         "{\"format\": 1, \"machine\": \"x\", \"source\": \"host\"}"};
     owned(profile) struct tccl_profile *profile = create();
     const char *folder = tccl_profile_folder(profile);
-
     for (size_t i = 0; i < COUNT(texts); i++) {
         CHECK_INT(tccl_write_file(in_folder(profile, "profile.json"), 0644, texts[i],
                                   strlen(texts[i]), NULL),
@@ -258,7 +242,6 @@ TEST(model)
     cleanup_json json_t *json = tccl_read_json(machine_file("amd-4gpu"), 1 << 20, NULL);
     owned(model) struct tccl_model *model = NULL;
     struct tccl_profile *profile, *second;
-
     CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
     if (!model)
         return;
@@ -268,7 +251,6 @@ TEST(model)
     CHECK(tccl_profile_model(profile, &err) != NULL);
     CHECK_INT(tccl_profile_create(cache, its, "model", json, &second, &err), -1);
     tccl_profile_close(profile);
-
     err = (struct tccl_error){0};
     CHECK_INT(tccl_profile_create(cache, its, "host", NULL, &second, &err), -1);
     CHECK(strstr(err.text, "is not mixed with"));
@@ -284,7 +266,6 @@ TEST(altered_model)
     cleanup_json json_t *other = tccl_read_json(machine_file("intel-4gpu"), 1 << 20, NULL);
     owned(model) struct tccl_model *model = NULL;
     owned(profile) struct tccl_profile *profile = NULL;
-
     CHECK(json && tccl_model_from_json(json, &model, ERR) == 0);
     if (!model)
         return;
@@ -303,7 +284,6 @@ TEST(changed)
     owned(profile) struct tccl_profile *profile = create();
     struct tccl_profile *reader;
     char folder[PATH_MAX];
-
     put(profile, 0x3);
     strcpy(folder, tccl_profile_folder(profile));
     CHECK_INT(tccl_profile_open_folder(folder, &reader, ERR), 0);
@@ -316,13 +296,11 @@ TEST(changed)
     CHECK(!tccl_profile_table_changed(reader, 0x5)); /* not in memory */
     CHECK(tccl_profile_table(reader, 0x3, ERR) == NULL);
     tccl_profile_close(reader);
-
     CHECK_INT(tccl_profile_open_folder(folder, &reader, ERR), 0);
     usleep(20000);
     put(profile, 0x3);
     CHECK(tccl_profile_changed(reader));
     tccl_profile_close(reader);
-
     CHECK_INT(tccl_profile_open_folder(folder, &reader, ERR), 0);
     CHECK(!tccl_profile_changed(reader));
     check_remove(cache);
@@ -334,7 +312,6 @@ TEST(changed)
 TEST(bound)
 {
     struct tccl_machine small = machine;
-
     machine.n_nics = 8;
     machine.n_memories = 8;
     for (int i = 0; i < 8; i++) {
@@ -362,7 +339,6 @@ TEST(bound)
 static void write_for_ever(void)
 {
     struct tccl_profile *profile = create();
-
     for (uint32_t i = 0;; i++) {
         append(profile, i % 2 ? "g0>m1" : "g1>m0", i);
         if (i % 8 == 0)
@@ -376,7 +352,6 @@ static void check_all_good(const char *id)
     cleanup_free uint32_t *masks = NULL;
     owned(profile) struct tccl_profile *profile = NULL;
     int sets = 0;
-
     CHECK_INT(tccl_profile_open(cache, id, &profile, &err), 0);
     CHECK_STR(err.text, "");
     if (!profile)
@@ -390,7 +365,6 @@ static void check_all_good(const char *id)
 
 static int count_left_over(const char *id)
 {
-
     FILE *pipe = popen(check_printf("ls '%s/%s/chains' | grep -c 'chains[.]'", cache, id), "r");
     int number = -1;
     CHECK_INT(fscanf(pipe, "%d", &number), 1);
@@ -401,7 +375,6 @@ static int count_left_over(const char *id)
 TEST(killed)
 {
     char id[TCCL_HASH_HEX];
-
     tccl_profile_close(create());
     tccl_machine_id(&machine, id);
     for (int i = 0; i < 15; i++) {
@@ -428,7 +401,6 @@ static int see(void *context, const char *id)
 TEST(list)
 {
     int seen = 0;
-
     CHECK_INT(tccl_cache_list("/nonexistent/cache", see, &seen, ERR), 0);
     tccl_profile_close(create());
     CHECK_INT(mkdir(check_printf("%s/lost+found", cache), 0755), 0);
@@ -441,7 +413,6 @@ TEST(conditions)
 {
     struct tccl_error err = {0};
     struct tccl_profile *profile = create();
-
     CHECK_STR(tccl_profile_conditions(profile), "");
     CHECK_INT(tccl_profile_claim(profile, "engine copies", &err), 0);
     CHECK_INT(tccl_profile_claim(profile, "kernel copies", &err), 0);
@@ -506,7 +477,6 @@ TEST(links)
     CHECK(tccl_profile_set_links(profile, &links, ERR) == -1); /* not open for writing */
     tccl_profile_close(profile);
     check_remove(folder);
-
     static const char *const odd[] = {"7",
                                       "[[1, 2.5]]",
                                       "{\"0000:15:00.0\": 7}",
@@ -532,7 +502,6 @@ TEST(verdicts)
     struct tccl_verdict verdict = {.found = "drifted", .worst = 0.61, .when = 4711}, read;
     const char *folder = check_at("verdicts");
     char path[TCCL_VERDICT_PATH];
-
     CHECK_INT(mkdir(folder, 0755), 0);
     strcpy(verdict.profile, id);
     CHECK_INT(tccl_verdict_read(folder, "n1", id, &read), 1);

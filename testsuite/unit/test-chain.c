@@ -5,7 +5,6 @@
 static struct tccl_chain parse(const struct tccl_machine *machine, const char *text)
 {
     struct tccl_chain chain;
-
     CHECK_OK(tccl_chain_parse(text, machine, &chain, ERR));
     return chain;
 }
@@ -15,7 +14,6 @@ static void check_set(const struct tccl_machine *machine, const char *chain_text
 {
     struct tccl_chain chain = parse(machine, chain_text);
     struct tccl_set set, wanted;
-
     tccl_chain_set(&chain, &set);
     CHECK_INT(tccl_set_parse(expected, &wanted, NULL), 0);
     CHECK(tccl_set_equal(&set, &wanted));
@@ -31,7 +29,6 @@ static void check_bad(const struct tccl_machine *amd)
 {
     const struct tccl_chain good = parse(amd, "mlx5_0 -g> 0 -w> 1 -m0> 2 -g> mlx5_0");
     struct tccl_chain bad = good;
-
     bad.gpus[1] = 0;
     check_refused(amd, &bad, "GPU 0 is in the chain twice");
     bad.gpus[1] = 4;
@@ -70,7 +67,6 @@ static void check_bad(const struct tccl_machine *amd)
 TEST(chain)
 {
     const struct tccl_machine *amd = machine_of("amd-4gpu");
-
     check_set(amd, "0 -w> 1 -r> 2 -m2> 0", "g0>g1 g2<g1 g2>m2 g0<m2");
     check_set(amd, "0 -w> 1 -w> 0", "g0>g1 g1>g0");
     check_set(amd, "1 -m0> 0 -m0> 1", "g1>m0 g0<m0 g0>m0 g1<m0");

@@ -28,7 +28,6 @@ TEST(results)
     for (int i = 0; i < 2000; i++)
         check_say(&result, CHECK_FAIL, "%d", i);
     CHECK(strlen(check_text(&result)) < CHECK_TEXT);
-
     struct check_result odd = {0};
     check_say(&odd, CHECK_WARN, "bytes \xff\xfe: do");
     cleanup_json json_t *json = check_to_json("item", &odd);
@@ -84,7 +83,6 @@ TEST(slurm_conf)
     CHECK_INT(tccl_slurm_nodes(&conf, collect, nodes), 5);
     CHECK_STR(nodes, "n1@h1:2 n2@h2:2 big@big:8 x1@one:0 x2@one:0 ");
     tccl_slurm_conf_clear(&conf);
-
     CHECK_SAYS(tccl_slurm_conf_read(check_at("missing"), &conf, ERR) == -1, "missing");
     tccl_slurm_conf_clear(&conf);
     /* A file that includes itself ends. */
@@ -143,7 +141,6 @@ TEST(plugstack)
     CHECK_STR(stack.empty, check_at("none/*.conf"));
     CHECK_STR(stack.wrong, "line 3 of plugstack.conf");
     CHECK(stack.changed > time(NULL) - 3600);
-
     CHECK_INT(tccl_plugstack_read(check_at("nowhere"), &stack, ERR), 0);
     CHECK(!stack.there && !stack.found);
     CHECK(!tccl_plugstack_config(&stack));

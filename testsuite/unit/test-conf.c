@@ -321,7 +321,6 @@ TEST(users)
     CHECK(users.munge == 0 && users.slurm == (uid_t)-1);
     CHECK(users.n_admins == 2 && users.admins[0] == 0 && users.admins[1] == 4711);
     tccl_conf_clear(&conf);
-
     CHECK_INT(read_text("[tccl]\nAdmins=root\n\nadmins=root,tccl-nobody\n", &conf, ERR), 0);
     CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:4: Admins=tccl-nobody: there is no such user here", path);
@@ -330,18 +329,15 @@ TEST(users)
     CHECK_FAILS(tccl_users_find(&conf, &users, ERR),
                 "Admins=tccl-nobody: there is no such user here");
     tccl_conf_clear(&conf);
-
     CHECK_INT(read_text("[tccl]\n  TccldUser = tccl-nobody\n", &conf, ERR), 0);
     CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:2: TccldUser=tccl-nobody: ", path);
     CHECK(strncmp(check_err.text, place, strlen(place)) == 0);
     tccl_conf_clear(&conf);
-
     CHECK_INT(read_text("[tccl]\nTccldUser=4712\nMungeUser=4713\n", &conf, ERR), 0);
     CHECK_INT(tccl_users_find(&conf, &users, ERR), 0);
     CHECK(users.tccld == 4712 && users.munge == 4713);
     tccl_conf_clear(&conf);
-
     CHECK_INT(read_text("[tccl]\nMungeUser=tccl-nobody\n", &conf, ERR), 0);
     CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:2: MungeUser=tccl-nobody: ", path);

@@ -12,7 +12,6 @@ static struct tccl_found found;
 static const char *topology(const char *name)
 {
     static char path[PATH_MAX];
-
     snprintf(path, sizeof(path), "%s/%s.xml", getenv("TCCL_TOPOLOGIES"), name);
     return path;
 }
@@ -60,7 +59,6 @@ static void check_writable(void)
     cleanup_json json_t *json = tccl_machine_to_json(&found.site.machine);
     struct tccl_machine again;
     char id[TCCL_HASH_HEX], again_id[TCCL_HASH_HEX];
-
     CHECK_OK(tccl_machine_from_json(json, &again, ERR));
     tccl_machine_id(&found.site.machine, id);
     tccl_machine_id(&again, again_id);
@@ -72,7 +70,6 @@ TEST(host)
     const struct tccl_discover_options usual = {.host = true}, five = {.host = true, .devices = 5};
     const struct tccl_machine *machine = &found.site.machine;
     cpu_set_t mine;
-
     fresh();
     discover(&usual);
     CHECK(machine->n_gpus >= 1 && machine->n_gpus <= 8);
@@ -106,7 +103,6 @@ TEST(host_affinity)
     const struct tccl_discover_options usual = {.host = true};
     cpu_set_t mine, one;
     int cpu = 0;
-
     CHECK_INT(sched_getaffinity(0, sizeof(mine), &mine), 0);
     while (!CPU_ISSET(cpu, &mine))
         cpu++;
@@ -125,7 +121,6 @@ TEST(nvml_merged)
     const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"),
                                                   .root = check_folder()};
     const struct tccl_machine *machine = &found.site.machine;
-
     fresh();
     setenv("FAKE_NVML_GPUS", "0000:c4:00.0,0000:03:00.0,0000:84:00.0,0000:44:00.0", 1);
     setenv("FAKE_NVML_P2P", "0-2,2-0,1-3", 1);
@@ -176,7 +171,6 @@ TEST(gpudirect)
 {
     const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"),
                                                   .root = check_folder()};
-
     fresh();
     put("/proc/driver/nvidia/version",
         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54\n");
@@ -195,7 +189,6 @@ TEST(slots)
     const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"),
                                                   .root = check_folder()};
     const struct tccl_machine *machine = &found.site.machine;
-
     fresh();
     discover(&options);
     CHECK(machine->gpus[0].slot == 0 && machine->switches[0].slot == 0);
@@ -223,7 +216,6 @@ TEST(nvml_differs)
 {
     const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"),
                                                   .root = check_folder()};
-
     fresh();
     setenv("FAKE_NVML_GPUS", "0000:c4:00.0,0000:03:00.0,0007:01:00.0", 1);
     setenv("FAKE_NVML_LOST", "1", 1);
@@ -245,7 +237,6 @@ TEST(proc)
 {
     const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"),
                                                   .root = check_folder()};
-
     fresh();
     put("/proc/driver/nvidia/gpus/0000:07:00.0/information",
         "Model: \t\t NVIDIA P100\x07 Test\nIRQ:   \t\t 42\nDevice Minor: \t 3\n");
@@ -270,7 +261,6 @@ TEST(stand_ins)
     struct tccl_discover_options options = {
         .xml = topology("g5-48xlarge-8a10g"), .root = check_folder(), .devices = 4};
     const struct tccl_machine *machine = &found.site.machine;
-
     fresh();
     setenv("FAKE_NVML_GPUS", "0000:00:1d.0", 1);
     discover(&options);
@@ -301,7 +291,6 @@ static char *replace_all(const char *text, const char *from, const char *to)
     char *copy = NULL;
     size_t size;
     FILE *out = open_memstream(&copy, &size);
-
     CHECK(strstr(text, from));
     for (const char *at; (at = strstr(text, from)); text = at + strlen(from))
         fprintf(out, "%.*s%s", (int)(at - text), text, to);
@@ -314,7 +303,6 @@ static char *load(const char *name)
 {
     char *text = NULL;
     size_t size;
-
     MUST(tccl_read_file(topology(name), 1 << 20, &text, &size, ERR));
     return text;
 }
@@ -331,12 +319,10 @@ TEST(node_without_memory)
     struct tccl_discover_options options = {0};
     const struct tccl_machine *machine = &found.site.machine;
     cleanup_free char *text = load("epyc-nps4-4a100");
-
     fresh();
     cleanup_free char *none = replace_all(text, "local_memory=\"67636285440\"", "");
     options.xml = save(none);
     check_refused(&options, "no NUMA node with memory");
-
     /* Node 3, which GPU 0 is next to. */
     char *node = strstr(text, "type=\"NUMANode\" os_index=\"3\"");
     memcpy(strstr(node, "67636285440"), "00000000000", 11);
@@ -360,7 +346,6 @@ static char *machine_of(int count, const char *facts)
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-
     fputs("<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" cpuset=\"0x1\" "
           "complete_cpuset=\"0x1\" allowed_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" "
           "allowed_nodeset=\"0x1\" gp_index=\"1\">\n",
@@ -387,7 +372,6 @@ TEST(too_many)
 {
     cleanup_free char *sixteen = machine_of(16, ""), *more = machine_of(17, "");
     struct tccl_discover_options options = {.xml = save(sixteen)};
-
     discover(&options);
     CHECK_INT(found.site.machine.n_gpus, 16);
     CHECK_STR(found.site.machine.gpus[15].busid, "0000:0f:00.0");
@@ -430,7 +414,6 @@ TEST(bad_files)
     char path[PATH_MAX], deep[64 * 600] = "<topology version=\"2.0\">";
     cleanup_free char *text = load("epyc-nps4-4a100");
     size_t size = strlen(text);
-
     fresh();
     check_refused(&(struct tccl_discover_options){.xml = "/nonexistent.xml"}, "/nonexistent.xml");
     check_refused(&(struct tccl_discover_options){.xml = save("")},
@@ -483,7 +466,6 @@ TEST(nccl_topology)
                 CPU_OF("0", "0x2", GPU("0000:81:00.0", "0")) "</system>\n";
     const struct tccl_discover_options options = {.xml = save(text)};
     const struct tccl_machine *machine = &found.site.machine;
-
     discover(&options);
     check_writable();
     CHECK(found.recorded && machine->cpu == TCCL_CPU_INTEL_SRP);
@@ -512,7 +494,6 @@ TEST(nccl_topology_of_a_vm)
         .xml = save("<system version='1'>\n<cpu numaid='-1'>" PCI(
             "ffff:ff:01.0", "0x060400", "",
             PCI("0000:10:1c.0", "0x030200", "", "")) "</cpu></system>")};
-
     discover(&options);
     check_writable();
     CHECK_INT(found.site.machine.n_gpus, 1);
@@ -529,7 +510,6 @@ TEST(nccl_topology_amd)
         enum tccl_cpu cpu;
     } cpus[] = {{"143", TCCL_CPU_AMD}, {"175", TCCL_CPU_AMD_ZEN3}, {"191", TCCL_CPU_AMD_ZEN5},
                 {"23", TCCL_CPU_AMD},  {"25", TCCL_CPU_AMD_ZEN3},  {"26", TCCL_CPU_AMD_ZEN5}};
-
     for (size_t i = 0; i < sizeof(cpus) / sizeof(*cpus); i++) {
         const struct tccl_discover_options options = {
             .xml = save(check_printf(
@@ -552,7 +532,6 @@ TEST(nccl_topology_bad)
     cleanup_free char *whole = strdup(
         "<system version=\"1\"><cpu numaid=\"0\">" GPU("0000:81:00.0", "1") "</cpu></system>");
     size_t size = strlen(whole);
-
     check_nccl_refused("<system version=\"1\"></system>", "names no GPU");
     check_nccl_refused("<system version=\"1\"></system></system>", "without its beginning");
     check_nccl_refused("<system>" GPU("0000:81:00.0", "0") "</system>", "names no CPU");
@@ -594,7 +573,6 @@ TEST(as_v2)
         &err);
     cleanup_free char *two =
         tccl_topology_as_v2("<topology version=\"2.0\"> osdev_type=\"48\" </topology>", &err);
-
     CHECK_STR(three, "<topology version=\"2.0\">"
                      "<object type=\"OSDev\" osdev_type=\"3\"/>"
                      "<object type=\"OSDev\" osdev_type=\"2\"/>"
@@ -613,7 +591,6 @@ TEST(texts)
 {
     char text[8];
     long number;
-
     fresh();
     tccl_clean(text, sizeof(text), "  a\tb\x1b[1mcdefgh");
     CHECK_STR(text, "a b?[1m");

@@ -21,7 +21,6 @@ SETUP
     FILE *names = popen(check_printf("%s/testsuite/unit/lay-out-machines %s",
                                      getenv("TCCL_SOURCES"), check_folder()),
                         "r");
-
     while (names && n_machines < MOST_MACHINES && fgets(line, sizeof(line), names)) {
         line[strcspn(line, "\n")] = '\0';
         strcpy(machines[n_machines++], line);
@@ -42,7 +41,6 @@ static void look(void)
 static int count(enum tccl_doctor_kind kind)
 {
     int found = 0;
-
     for (int i = 0; i < facts.n_devices; i++)
         found += facts.devices[i].kind == kind;
     return found;
@@ -104,7 +102,6 @@ static void check_one(const char *rule, enum tccl_doctor_level level, int device
 {
     const struct tccl_doctor_finding *only = &findings.list[0];
     int before = check_failures;
-
     CHECK_INT(findings.count, 1);
     if (findings.count > 0) {
         CHECK_STR(only->rule, rule);
@@ -122,7 +119,6 @@ static void check_one(const char *rule, enum tccl_doctor_level level, int device
 static void check_none(void)
 {
     int before = check_failures;
-
     CHECK_INT(findings.count, 0);
     if (check_failures > before)
         print_findings();
@@ -174,7 +170,6 @@ static void put_word(struct space *space, int at, unsigned word)
 static struct space make_space(bool bridge, unsigned control, unsigned acs)
 {
     struct space space = {{0}};
-
     put_word(&space, 0, 0x10b5);
     put_word(&space, 2, 0x8796);
     put_word(&space, 6, 0x10);
@@ -197,7 +192,6 @@ static struct space make_space(bool bridge, unsigned control, unsigned acs)
 static void plant_space(int device, const struct space *space, size_t size)
 {
     char path[PATH_MAX];
-
     snprintf(path, sizeof(path), "%s", file_of(device, "config"));
     snprintf(planted[n_planted++].path, PATH_MAX, "%s", path);
     planted[n_planted - 1].was = false;
@@ -229,7 +223,6 @@ TEST(healthy)
 TEST(tree)
 {
     char path[TCCL_DOCTOR_PATH], name[TCCL_NAME + 8];
-
     root = check_at("turin-pex890");
     look();
     CHECK_INT(count(TCCL_DOCTOR_GPU), 8);
@@ -422,7 +415,6 @@ TEST(acs)
 {
     const struct space on = make_space(true, 0x2810, 0x1c), off = make_space(true, 0x2810, 0x11);
     int tried = 0;
-
     ON_EACH(gpu, TCCL_DOCTOR_GPU)
     {
         int port = switch_port();
@@ -459,7 +451,6 @@ TEST(acs_at_root_ports)
 {
     const struct space on = make_space(true, 0x2810, 0x1c), off = make_space(true, 0x2810, 0x11);
     int tried = 0;
-
     ON_EACH(gpu, TCCL_DOCTOR_GPU)
     {
         const int first = root_of(gpu);
@@ -488,7 +479,6 @@ TEST(ordering_and_reads)
 {
     const struct space usual = make_space(false, 0x2810, 0), strict = make_space(false, 0x2800, 0);
     const struct space small = make_space(false, 0x0810, 0), large = make_space(false, 0x5810, 0);
-
     ON_EACH(gpu, TCCL_DOCTOR_GPU)
     {
         int other = nth(TCCL_DOCTOR_GPU, 1);
@@ -521,7 +511,6 @@ TEST(ordering_and_reads)
 TEST(beside_lspci)
 {
     char text[16384];
-
     if (system("command -v lspci >/dev/null") != 0) {
         fprintf(stderr, "lspci is not here: not compared\n");
         return;
@@ -568,7 +557,6 @@ TEST(any_configuration)
 TEST(lost)
 {
     struct space gone;
-
     memset(&gone, 0xff, sizeof(gone));
     ON_EACH(gpu, TCCL_DOCTOR_GPU)
     {
@@ -599,7 +587,6 @@ TEST(iommu)
         const char *type;
         bool translates;
     } types[] = {{"identity", false}, {"DMA", true}, {"DMA-FQ", true}};
-
     ON_EACH(gpu, TCCL_DOCTOR_GPU)
     for (size_t i = 0; i < COUNT(types); i++) {
         int second = nth(TCCL_DOCTOR_GPU, 1);
@@ -749,7 +736,6 @@ TEST(drivers_and_limits)
 TEST(nics)
 {
     int near = 0;
-
     ON_EACH(nic, TCCL_DOCTOR_NIC)
     {
         const char *module = check_printf("%s/sys/module/nvidia_peermem", root);
@@ -813,7 +799,6 @@ TEST(too_much)
 {
     char path[PATH_MAX] = "", busid[16];
     const char *devices;
-
     root = check_at("much");
     devices = check_at("much/sys/bus/pci/devices");
     snprintf(path, sizeof(path), "%s/sys/devices/pci0000:00", root);

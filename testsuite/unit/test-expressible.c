@@ -8,7 +8,6 @@
 static struct tccl_chain parse(const struct tccl_machine *machine, const char *text)
 {
     struct tccl_chain chain;
-
     CHECK_OK(tccl_chain_parse(text, machine, &chain, ERR));
     return chain;
 }
@@ -16,7 +15,6 @@ static struct tccl_chain parse(const struct tccl_machine *machine, const char *t
 static void check_expressible(const struct tccl_machine *machine, const char *text, bool good)
 {
     struct tccl_chain chain = parse(machine, text);
-
     CHECK_INT(tccl_expressible(machine, &chain, 1, ERR), good ? 0 : -1);
     CHECK_INT(check_err.text[0] == '\0', good);
 }
@@ -26,7 +24,6 @@ static void check_rings(const struct tccl_machine *machine, const char *text, co
 {
     struct tccl_ring_set set;
     char printed[TCCL_RINGS_TEXT];
-
     CHECK_OK(tccl_ring_set_parse(text, machine, &set, ERR));
     tccl_ring_set_format(&set, machine, printed);
     CHECK_STR(printed, text);
@@ -85,7 +82,6 @@ static void check_ring_sets(const struct tccl_machine *dual)
         "GPU %d can't use a NIC through memory: a GPU that P2P edges join it "
         "with has GPUDirect to this NIC";
     char why[200];
-
     check_rings(dual, "0 -w> 1 -w> 0 | 1 -w> 0 -w> 1", NULL);
     check_rings(dual, "0 -w> 1 -r> 0",
                 "some P2P edges read and others write, but NCCL has one setting for all of them");

@@ -13,7 +13,6 @@ static int count_files(void)
 {
     DIR *dir = opendir(check_folder());
     int count = 0;
-
     while (dir && readdir(dir))
         count++;
     closedir(dir);
@@ -24,7 +23,6 @@ static void check_content(const char *path, const char *expected)
 {
     cleanup_free char *data = NULL;
     size_t size = 0;
-
     CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, ERR), 0);
     CHECK_INT(size, strlen(expected));
     CHECK_STR(data, expected);
@@ -35,7 +33,6 @@ TEST(write)
     struct tccl_error err = {0};
     struct stat status;
     const char *path = check_at("file");
-
     CHECK_INT(tccl_write_file(path, 0640, "first", 5, &err), 0);
     check_content(path, "first");
     CHECK_INT(tccl_write_file(path, 0604, "second one", 10, &err), 0);
@@ -48,7 +45,6 @@ TEST(write)
     CHECK_STR(err.text, "");
     CHECK_INT(tccl_write_file(check_at("no/such/folder"), 0600, "x", 1, &err), -1);
     CHECK(strstr(err.text, "no/such/folder: can't be written: No such file"));
-
     const char *fifo = check_at("fifo");
     err.text[0] = '\0';
     CHECK_INT(mkfifo(fifo, 0600), 0);
@@ -65,7 +61,6 @@ TEST(full_disk)
     struct rlimit old, small;
     cleanup_free char *big = calloc(1, 100000);
     const char *path = check_at("file");
-
     CHECK_INT(tccl_write_file(path, 0600, "old", 3, ERR), 0);
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
@@ -86,7 +81,6 @@ static void check_read_refused(const char *path, size_t max, int number, const c
 {
     char *data = NULL;
     size_t size;
-
     errno = 0;
     CHECK_INT(tccl_read_file(path, max, &data, &size, ERR), -1);
     CHECK_INT(errno, number);
@@ -112,7 +106,6 @@ static int write_through(const char *link)
 {
     int status = -1;
     pid_t child = fork();
-
     if (child == 0) {
         if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0))
             _exit(2);
@@ -130,7 +123,6 @@ TEST(links)
     cleanup_free char *link = strdup(check_at("link")), *data = NULL;
     struct stat status;
     size_t size;
-
     CHECK_INT(tccl_write_file(check_at("file"), 0644, "old", 3, ERR), 0);
     CHECK_INT(symlink("file", link), 0);
     CHECK_INT(tccl_write_output(link, "good", 4, ERR), 0);
@@ -151,7 +143,6 @@ TEST(links)
 TEST(folders)
 {
     struct stat status;
-
     CHECK_INT(tccl_make_folder(check_at("a/b//c/"), 0755, ERR), 0);
     CHECK_INT(tccl_make_folder(check_at("a/b/c"), 0755, ERR), 0);
     CHECK_INT(stat(check_at("a/b/c"), &status), 0);
@@ -167,7 +158,6 @@ TEST(json)
 {
     cleanup_json json_t *json = json_pack("{s:i, s:[f, s]}", "one", 1, "list", 12.1, "x");
     const char *path = check_at("file");
-
     CHECK_INT(tccl_write_json(path, 0600, json, ERR), 0);
     cleanup_json json_t *back = tccl_read_json(path, 1000, ERR);
     CHECK(back && json_equal(json, back));
@@ -182,7 +172,6 @@ TEST(json)
 TEST(hash)
 {
     char hex[TCCL_HASH_HEX];
-
     CHECK(tccl_hash64("", 0) == 0x2d06800538d394c2ULL);
     tccl_hash128_hex("", 0, hex);
     CHECK_STR(hex, "99aa06d3014798d86001c324468d497f");
@@ -211,7 +200,6 @@ static void link_to(const char *target, const char *name)
 static void check_ways(const char *target)
 {
     struct stat status;
-
     link_to(target, "roots-link");
     link_to("user/link", "roots-second");
     link_to(target, "user/link");
@@ -253,7 +241,6 @@ static void check_reading(const char *target)
     char *data = NULL;
     size_t size;
     cleanup_free char *secret = strdup(check_at("target/secret"));
-
     CHECK_INT(tccl_write_file(secret, 0600, "secret", 6, NULL), 0);
     link_to(secret, "user/secret");
     give("user/secret");
@@ -279,7 +266,6 @@ static void check_groups(void)
     const gid_t groups[] = {0, 4711};
     gid_t before[64], after[64];
     int n_before = getgroups(64, before);
-
     CHECK(n_before >= 0 && setgroups(2, groups) == 0);
     for (int i = 0; i < 2; i++) {
         CHECK_INT(mkdir(check_at("group"), 0755) | chmod(check_at("group"), 0770), 0);
@@ -307,7 +293,6 @@ static void check_not_written(const char *name, const char *why)
 static void check_output(void)
 {
     cleanup_free char *file = strdup(check_at("target/output"));
-
     CHECK_INT(tccl_write_file(file, 0666, "old", 3, NULL), 0);
     CHECK_INT(mkdir(check_at("tmp"), 0755) | chmod(check_at("tmp"), 01777), 0);
     const char *const theirs[] = {"tmp/link", "tmp/new", "tmp/device", "tmp/pipe"};
@@ -350,7 +335,6 @@ static void check_own_files(void)
     CHECK(fd >= 0 && close(fd) == 0);
     link_to(file, "user/link-to-file");
     CHECK_INT(tccl_open_own(check_at("user/link-to-file"), O_RDWR, 0, NULL), -1);
-
     CHECK_INT(tccl_folder_check_own(check_at("target"), 0, NULL), 0);
     CHECK_INT(tccl_folder_check_own(check_at("roots-link"), 0, NULL), 0);
     const char *const others[] = {"user", "user/root", "user/link", "roots-second"};
@@ -364,7 +348,6 @@ static int reads(const char *name, struct tccl_error *err)
 {
     cleanup_free char *data = NULL;
     size_t size;
-
     return tccl_read_file(check_at("%s", name), 100, &data, &size, err);
 }
 
@@ -386,7 +369,6 @@ static bool reads_right(void)
 static void check_denied(void)
 {
     int status = -1;
-
     CHECK_INT(tccl_write_file(check_at("user/private"), 0600, "x", 1, NULL), 0);
     cleanup_close int fd = open(check_at("user/roots"), O_WRONLY | O_CREAT, 0600);
     CHECK(fd >= 0);
@@ -417,7 +399,6 @@ static void check_denied(void)
 TEST(others)
 {
     cleanup_free char *target = strdup(check_at("target")), *command = NULL;
-
     if (getuid() != 0) {
         printf("not as root: nothing is written as somebody else\n");
         return;

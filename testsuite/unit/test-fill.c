@@ -15,7 +15,6 @@ TEST(order)
 {
     static const uint32_t eight[] = {0xff, 0x0f, 0xf0, 0x03, 0x0c, 0x30, 0xc0, 0x01, 0x02};
     uint32_t *sets, seen = 0;
-
     CHECK_INT(tccl_gpusets_all(8, &sets, ERR), 255);
     CHECK(memcmp(sets, eight, sizeof(eight)) == 0);
     free(sets);
@@ -37,7 +36,6 @@ TEST(order)
 static void check_refused(const char *text, const char *why)
 {
     uint32_t *sets;
-
     CHECK_SAYS(tccl_gpusets_parse(text, 8, &sets, ERR) == -1, why);
 }
 
@@ -45,7 +43,6 @@ TEST(parse)
 {
     struct tccl_error err = {0};
     uint32_t *sets;
-
     CHECK_INT(tccl_gpusets_parse("0-3 4-7; 0,5  0-3", 8, &sets, &err), 3);
     CHECK_INT(sets[0], 0x0f);
     CHECK_INT(sets[1], 0xf0);
@@ -69,7 +66,6 @@ struct stop {
 static int progress(void *context, const struct tccl_fill_progress *now)
 {
     struct stop *stop = context;
-
     CHECK(now->fraction >= stop->fraction - 1e-9 && now->fraction <= 1 + 1e-9);
     CHECK(now->done <= now->total && now->kept <= now->done);
     stop->fraction = now->fraction;
@@ -80,7 +76,6 @@ static int progress(void *context, const struct tccl_fill_progress *now)
 static struct tccl_profile *open_profile(void)
 {
     struct tccl_profile *profile;
-
     CHECK_OK(tccl_profile_create(cache, backend->machine, "model", backend->model, &profile, ERR));
     return profile;
 }
@@ -93,7 +88,6 @@ static int fill(long stop_at, int pairs, struct tccl_fill_progress *end)
     owned(profile) struct tccl_profile *profile = open_profile();
     struct tccl_fill_options options = {
         .gap = 0.03, .pairs = pairs, .progress = progress, .context = &stop};
-
     options.n_sets = tccl_gpusets_all(backend->machine->n_gpus, &sets, &err);
     options.sets = sets;
     int rc = tccl_fill(backend, profile, &options, end, &err);
@@ -111,7 +105,6 @@ static int collect(void *context, const struct tccl_set *set,
                    const struct tccl_measurement *measured)
 {
     struct known *known = context;
-
     for (long i = 0; i < known->count; i++)
         CHECK(!tccl_set_equal(&known->sets[i], set));
     known->sets = realloc(known->sets, (size_t)(known->count + 1) * sizeof(*known->sets));
@@ -123,7 +116,6 @@ static void check_result_of(const struct tccl_result *result, const struct tccl_
 {
     struct tccl_set set = {0};
     double gbps;
-
     if (result->chain.n_gpus == 0)
         return;
     tccl_chain_set(&result->chain, &set);
@@ -139,7 +131,6 @@ static void check_tables(int expected)
     owned(profile) struct tccl_profile *profile = open_profile();
     const struct tccl_model *model = tccl_profile_model(profile, &err);
     int count = tccl_profile_tables(profile, &masks, &err);
-
     CHECK_INT(count, expected);
     for (int i = 0; i < count && model; i++) {
         const struct tccl_table *table = tccl_profile_table(profile, masks[i], &err);
@@ -158,7 +149,6 @@ TEST(resume)
     struct known known = {0};
     long measured = 0;
     int rounds = 0;
-
     while (fill(1 + rand() % 60, 4, &end) == 1) {
         CHECK_INT(end.known, measured);
         measured += end.measured;
@@ -171,7 +161,6 @@ TEST(resume)
     CHECK_INT(end.measured, 0);
     CHECK_INT(end.kept, 15);
     CHECK_INT(end.known, measured);
-
     struct tccl_profile *profile = open_profile();
     CHECK_INT(tccl_profile_sets(profile, collect, &known, NULL, ERR), measured);
     tccl_profile_close(profile);
@@ -183,7 +172,6 @@ TEST(resume)
 TEST(more)
 {
     struct tccl_fill_progress end;
-
     CHECK_INT(fill(-1, 0, &end), 0);
     CHECK(end.kept < 15);
     CHECK_INT(end.done, 15);
@@ -199,7 +187,6 @@ TEST(fault)
     const struct tccl_fill_options options = {.sets = sets, .n_sets = 3, .gap = 0.03, .pairs = 1};
     struct tccl_error err = {0};
     struct tccl_fill_progress end;
-
     check_remove(cache);
     owned(profile) struct tccl_profile *profile = open_profile();
     CHECK_INT(system(check_printf("mkdir -p '%s/chains/0000000f.chains/in the way'",

@@ -79,7 +79,6 @@ TEST(forget)
     CHECK_STR(edited(&edits, "LD_PRELOAD"), "/my.so");
     CHECK_INT(edits.count, 4);
     job_env_edits_clear(&edits);
-
     char *own[] = {"LD_PRELOAD=/usr/lib/tccl/libtccl-nccl.so",
                    "TCCL_RING=x",
                    "TCCL_GBPS=1",
@@ -90,7 +89,6 @@ TEST(forget)
     CHECK(!edited(&edits, "LD_PRELOAD"));
     CHECK_INT(edits.count, 5);
     job_env_edits_clear(&edits);
-
     char *user[] = {"LD_PRELOAD= /a.so::/b.so ", "TCCL=off", NULL};
     CHECK_INT(job_env_forget(user, shim, &edits), 0);
     CHECK_INT(edits.count, 0);

@@ -21,7 +21,6 @@ static json_t *sample_with(const char *from, const char *to)
 {
     char text[sizeof(sample) + 4096];
     const char *place = strstr(sample, from);
-
     if (!place) {
         fprintf(stderr, "the sample has no %s\n", from);
         exit(1);
@@ -39,7 +38,6 @@ static json_t *sample_with(const char *from, const char *to)
 static void load(const char *from, const char *to, struct tccl_machine *machine)
 {
     cleanup_json json_t *json = sample_with(from, to);
-
     CHECK_OK(tccl_machine_from_json(json, machine, ERR));
 }
 
@@ -47,14 +45,12 @@ static void check_refused(const char *from, const char *to, const char *why)
 {
     cleanup_json json_t *json = sample_with(from, to);
     struct tccl_machine machine;
-
     CHECK_FAILS(tccl_machine_from_json(json, &machine, ERR), why);
 }
 
 TEST(sample)
 {
     struct tccl_machine machine;
-
     load("sample", "sample", &machine);
     CHECK_INT(machine.n_gpus, 3);
     CHECK_INT(machine.n_memories, 2);
@@ -119,7 +115,6 @@ TEST(too_many)
 {
     struct tccl_machine machine;
     cleanup_json json_t *json = json_pack("{s:i, s:[], s:b}", "memories", 1, "gpus", "p2p", 0);
-
     CHECK_FAILS(tccl_machine_from_json(json, &machine, ERR), "\"gpus\" is empty");
     for (int i = 0; i < 17; i++) {
         json_array_append_new(
@@ -137,7 +132,6 @@ static void check_round_trip(const struct tccl_machine *machine)
     cleanup_json json_t *json = tccl_machine_to_json(machine);
     struct tccl_machine back;
     const char *path = check_at("machine.json");
-
     CHECK_INT(tccl_machine_from_json(json, &back, ERR), 0);
     CHECK(memcmp(machine, &back, sizeof(back)) == 0);
     CHECK_INT(tccl_write_json(path, 0600, json, ERR), 0);
@@ -152,7 +146,6 @@ static void check_round_trip(const struct tccl_machine *machine)
 TEST(cpu)
 {
     struct tccl_machine machine;
-
     load("sample", "sample", &machine);
     CHECK_INT(machine.cpu, TCCL_CPU_UNKNOWN);
     check_round_trip(&machine);
@@ -172,7 +165,6 @@ static void check_id(const char *from, const char *to, bool same)
 {
     struct tccl_machine machine;
     char id[TCCL_HASH_HEX], other[TCCL_HASH_HEX];
-
     load("sample", "sample", &machine);
     tccl_machine_id(&machine, id);
     CHECK_INT(strspn(id, "0123456789abcdef"), 32);
@@ -204,7 +196,6 @@ static enum tccl_path path(const struct tccl_machine *machine, const char *a, co
 {
     struct tccl_device ends[2];
     const char *const texts[] = {a, b};
-
     for (int i = 0; i < 2; i++)
         ends[i] = (struct tccl_device){.kind = (uint8_t)(strchr("gmn", texts[i][0]) - "gmn"),
                                        .index = (uint8_t)atoi(texts[i] + 1)};
@@ -216,7 +207,6 @@ static enum tccl_path path(const struct tccl_machine *machine, const char *a, co
 TEST(paths)
 {
     struct tccl_machine machine;
-
     load("sample", "sample", &machine);
     CHECK_INT(path(&machine, "g0", "g1"), TCCL_PATH_SWITCH);
     CHECK_INT(path(&machine, "g0", "n0"), TCCL_PATH_SWITCH);
@@ -231,7 +221,6 @@ static void check_allows(const char *text, const char *why)
 {
     struct tccl_machine machine;
     struct tccl_set set;
-
     load("sample", "sample", &machine);
     CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
     CHECK_INT(tccl_machine_allows(&machine, set.transfers[0], ERR), *why ? -1 : 0);
@@ -243,7 +232,6 @@ TEST(nodes)
 {
     struct tccl_machine plain, same, other, again;
     char ids[3][TCCL_HASH_HEX];
-
     load("", "", &plain);
     load("\"memories\": 2", "\"memories\": 2, \"nodes\": [0, 1]", &same);
     load("\"memories\": 2", "\"memories\": 2, \"nodes\": [0, 8]", &other);

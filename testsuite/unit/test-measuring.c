@@ -29,7 +29,6 @@ static int progress(void *context, const struct tccl_fill_progress *now)
 static struct tccl_profile *open_profile(struct tccl_backend *backend)
 {
     struct tccl_profile *profile;
-
     CHECK_OK(tccl_profile_create(cache, backend->machine, "rough", NULL, &profile, ERR));
     CHECK_OK(tccl_profile_claim(profile, backend->conditions, ERR));
     return profile;
@@ -45,7 +44,6 @@ static int run(double seconds, struct tccl_fill_progress *end)
                                               .pairs = 2,
                                               .seconds = seconds,
                                               .progress = progress};
-
     last = (struct tccl_error){0};
     int rc = tccl_fill(backend, profile, &options, end, &last);
     return rc;
@@ -87,7 +85,6 @@ static void read_log(void)
 {
     owned(backend) struct tccl_backend *backend = rough_begin();
     owned(profile) struct tccl_profile *profile = open_profile(backend);
-
     tccl_setmap_clear(&log_.seen);
     log_ = (struct log){0};
     CHECK(tccl_profile_sets(profile, count, NULL, NULL, ERR) >= 0);
@@ -100,7 +97,6 @@ static double ring_of(uint32_t gpus, double *bound)
     owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_table *table = tccl_profile_table(profile, gpus, ERR);
     double gbps = table ? tccl_table_ring(table)->gbps : -1;
-
     *bound = table ? tccl_table_ring(table)->bound : -1;
     return gbps;
 }
@@ -112,7 +108,6 @@ static int known_pairs(uint32_t gpus, double *bound)
     owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_table *table = tccl_profile_table(profile, gpus, ERR);
     int known = 0;
-
     CHECK(table != NULL);
     *bound = 0;
     for (int i = 0; table && i < tccl_table_pairs(table); i++) {
@@ -128,7 +123,6 @@ static int count_tables(void)
     owned(profile) struct tccl_profile *profile = open_profile(backend);
     cleanup_free uint32_t *masks = NULL;
     int tables = tccl_profile_tables(profile, &masks, ERR);
-
     return tables;
 }
 
@@ -137,7 +131,6 @@ static int count_tables(void)
 static bool is_set(const struct tccl_set *set, const char *text)
 {
     struct tccl_set other = {0};
-
     return tccl_set_parse(text, &other, NULL) == 0 && tccl_set_equal(set, &other);
 }
 
@@ -149,7 +142,6 @@ TEST(first_sets)
                                   "g0>m0 g0<m0", "g2>m1 g3>m1", "g0<m0 g1<m0", "g0>g1 g1>g0",
                                   "n0>g1",       "n0<m1",       "n0>m0 n0<m0"};
     int n = tccl_first_sets(&machine, &sets, ERR), found = 0;
-
     /* singles: 4 GPUs x 2 memories, 12 pairs, 2 NICs x 2 memories, 2 GPUDirect; each both ways */
     CHECK_INT(n, 2 * (8 + 12 + 4 + 2) + 4 + 2 + 6 + 4);
     for (int i = 0; i < n; i++) {
@@ -172,7 +164,6 @@ static int known_sets(double *best)
     owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_table *table = tccl_profile_table(profile, 0xf, ERR);
     int known = 0;
-
     *best = 0;
     for (const struct tccl_result *own = NULL;
          table && (own = tccl_table_next(table, own, TCCL_SETS)); known++)
@@ -187,7 +178,6 @@ TEST(resume_sets)
 {
     struct tccl_fill_progress end;
     double best, resumed;
-
     begin();
     rough.noise = 0;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
@@ -210,7 +200,6 @@ TEST(resume)
     struct tccl_fill_progress end;
     long measured = 0;
     int rc;
-
     begin();
     do {
         stop_at = 1 + rand() % 200;
@@ -233,7 +222,6 @@ TEST(resume)
 TEST(flaky)
 {
     struct tccl_fill_progress end;
-
     begin();
     rough.bad = "g1>m1";
     rough.bad_tries = 2;
@@ -250,7 +238,6 @@ TEST(flaky)
 TEST(failed)
 {
     struct tccl_fill_progress end;
-
     begin();
     rough.bad = "g3<m3";
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
@@ -261,7 +248,6 @@ TEST(failed)
     read_log();
     CHECK_INT(log_.failed, end.failed);
     CHECK_INT(log_.good, end.measured - end.failed);
-
     long failed = log_.failed, good = log_.good;
     rough.bad = NULL;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
@@ -281,7 +267,6 @@ TEST(no_nics)
 {
     struct tccl_fill_progress end;
     double bound;
-
     begin();
     rough.no_nics = true;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
@@ -292,7 +277,6 @@ TEST(no_nics)
     CHECK(isinf(bound));
     read_log();
     CHECK_INT(log_.failed, 0);
-
     rough.no_nics = false;
     rough.conditions = "rough copies, TCP";
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
@@ -300,7 +284,6 @@ TEST(no_nics)
     CHECK_INT(end.proven, SOME);
     CHECK(known_pairs(0xf, &bound) > 0);
     CHECK(isfinite(bound));
-
     rough.no_nics = true;
     rough.conditions = NULL;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
@@ -312,7 +295,6 @@ TEST(no_nics)
 TEST(all_fail)
 {
     struct tccl_fill_progress end;
-
     begin();
     stop_at = 50;
     CHECK_INT(run(0, &end), TCCL_FILL_STOPPED);
@@ -325,7 +307,6 @@ TEST(all_fail)
     CHECK(rough.calls < 30);
     read_log();
     CHECK_INT(log_.good, 50);
-
     rough.bad = NULL;
     rough.dies_at = 20;
     CHECK_INT(run(0, &end), -1);
@@ -343,7 +324,6 @@ TEST(all_fail)
 TEST(marks)
 {
     struct tccl_fill_progress end;
-
     begin();
     rough.marks = TCCL_MARK_MPS;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
@@ -364,14 +344,12 @@ TEST(marks)
     read_log();
     CHECK_INT(log_.marked, measured + more);
     CHECK_INT(log_.good, 0);
-
     rough.marks = 0;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     CHECK_INT(end.known, 0);
     CHECK(end.measured > 50);
     CHECK_INT(end.proven, SOME);
     CHECK_INT(count_tables(), SOME);
-
     begin(); /* marks that the back end didn't know of: those sets count as failed */
     rough.set_marks = TCCL_MARK_BUSY;
     CHECK_INT(run(0, &end), -1);
@@ -390,7 +368,6 @@ static long ask_again(int times, double *gbps)
     struct tccl_fill_progress progress = {0};
     struct tccl_run_meter meter;
     struct tccl_set set = {0};
-
     CHECK_OK(tccl_set_parse("g0>m0 g1>m0", &set, ERR));
     CHECK_OK(tccl_run_meter_open(&meter, backend, profile, &progress, ERR));
     for (int i = 0; i < times; i++)
@@ -406,7 +383,6 @@ static long ask_again(int times, double *gbps)
 TEST(again)
 {
     double first, second;
-
     begin();
     rough.noise = 0;
     CHECK_INT(ask_again(0, &first), 1);
@@ -417,7 +393,6 @@ TEST(again)
     CHECK(fabs(second / first - 1.1) < 1e-9);
     read_log();
     CHECK_INT(log_.lines, 2);
-
     begin(); /* both in one run, the second one slower */
     rough.noise = 0;
     CHECK_INT(ask_again(0, &first), 1);
@@ -436,7 +411,6 @@ TEST(time)
     struct tccl_fill_progress end;
     double bound, gbps, best = 0;
     int rounds = 0, rc;
-
     begin();
     rough.pause = 0.0005;
     while ((rc = run(0.3 + 0.1 * rounds, &end)) == TCCL_FILL_TIME && rounds++ < 200) {
@@ -459,7 +433,6 @@ TEST(not_worse)
 {
     struct tccl_fill_progress end;
     double bound, gbps, after;
-
     begin();
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     gbps = ring_of(0xf, &bound);
@@ -477,7 +450,6 @@ TEST(not_worse)
 /* Files that a killed writer left. */
 static int left_over(void)
 {
-
     return system(check_printf("test -z \"$(find '%s' -name '*.chains.*')\"", cache));
 }
 
@@ -486,7 +458,6 @@ TEST(kill)
 {
     struct tccl_fill_progress end;
     long told = 0;
-
     begin();
     for (int round = 0; round < 25; round++) {
         int pipe_[2];
@@ -529,7 +500,6 @@ TEST(kill)
 TEST(full_disk)
 {
     struct tccl_fill_progress end;
-
     begin();
     fflush(NULL);
     pid_t child = fork();
@@ -560,7 +530,6 @@ static enum tccl_drift_verdict check_drift(struct tccl_drift *drift)
     owned(backend) struct tccl_backend *backend = rough_begin();
     owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_drift_options options = {.sets = 40, .seed = (unsigned)rand()};
-
     CHECK_OK(tccl_drift_check(backend, profile, &options, drift, ERR));
     return drift->verdict;
 }
@@ -578,7 +547,6 @@ TEST(drift)
     CHECK_STR(drift.sets[0].what, "best ring of GPUs 0-3");
     CHECK(fabs(drift.median - 1) < 0.03);
     tccl_drift_clear(&drift);
-
     snprintf(link, sizeof(link), "g2<m%d", near); /* one link is worn out */
     rough.slow = link;
     CHECK_INT(check_drift(&drift), TCCL_DRIFT_DRIFTED);
@@ -587,14 +555,12 @@ TEST(drift)
         CHECK(drift.sets[i].drifted == rough_has(&drift.sets[i].set, rough.slow));
     CHECK(rough_has(&drift.sets[drift.worst].set, rough.slow));
     tccl_drift_clear(&drift);
-
     rough.slow = NULL;
     rough.scale = 1.2; /* all of it is faster */
     CHECK_INT(check_drift(&drift), TCCL_DRIFT_DRIFTED);
     CHECK_INT(drift.drifted, 40);
     CHECK(fabs(drift.median - 1.2) < 0.03);
     tccl_drift_clear(&drift);
-
     rough.scale = 1;
     rough.bad = "";
     CHECK_INT(check_drift(&drift), TCCL_DRIFT_UNCLEAR);

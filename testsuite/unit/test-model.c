@@ -12,7 +12,6 @@ static bool near(double a, double b)
 static struct tccl_set parse_set(const char *text)
 {
     struct tccl_set set;
-
     MUST(tccl_set_parse(text, &set, ERR));
     return set;
 }
@@ -32,7 +31,6 @@ static int load_small(const char *resources, const char *rules, struct tccl_mode
                       struct tccl_error *err)
 {
     char text[8192];
-
     snprintf(text, sizeof(text), frame, resources, rules);
     cleanup_json json_t *json = json_loads(text, 0, NULL);
     if (!json) {
@@ -45,7 +43,6 @@ static int load_small(const char *resources, const char *rules, struct tccl_mode
 static void check_refused(const char *resources, const char *rules, const char *why)
 {
     struct tccl_model *model;
-
     CHECK_INT(load_small(resources, rules, &model, ERR), -1);
     CHECK(model == NULL);
     CHECK_STR(check_err.text, why);
@@ -55,7 +52,6 @@ static double measure(const struct tccl_model *model, const char *text)
 {
     struct tccl_set set = parse_set(text);
     double gbps = -1;
-
     CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, ERR), 0);
     return gbps;
 }
@@ -68,7 +64,6 @@ static void check_pattern(const char *pattern, const char *expected)
     struct tccl_set every = parse_set(all), wanted = parse_set(expected), found = {0};
     owned(model) struct tccl_model *model = NULL;
     char text[TCCL_SET_TEXT];
-
     CHECK_INT(
         load_small(check_printf(", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}", pattern),
                    "", &model, ERR),
@@ -114,7 +109,6 @@ TEST(bad)
 {
     struct tccl_model *model;
     cleanup_json json_t *json = json_object();
-
     check_refused(", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"g2>*\"]}", "",
                   "resources[1] (r): users[0]: \"g2>*\": this machine has no devices \"g2\"");
     check_refused(", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"*>g@2\"]}", "",
@@ -144,7 +138,6 @@ TEST(bad_group)
 {
     char text[8192];
     struct tccl_model *model;
-
     snprintf(text, sizeof(text), frame, "", "");
     char *group = strstr(text, "[\"!left\"]");
     memcpy(group, " \"!left\" ", 9);
@@ -156,7 +149,6 @@ TEST(unlimited)
 {
     char text[8192];
     struct tccl_model *model;
-
     snprintf(text, sizeof(text), frame, "", "");
     char *users = strstr(text, "*->*");
     memcpy(users, "g*<*", 4);
@@ -180,7 +172,6 @@ TEST(small)
     struct tccl_set set = parse_set("g0>g1 g0>m0 g1>m0");
     double rates[TCCL_MAX_SET], gbps;
     const char *limits[TCCL_MAX_SET];
-
     CHECK_INT(load_small(resources, rules, &model, ERR), 0);
     CHECK(near(measure(model, "g0>g1"), 10));
     CHECK(near(measure(model, "g0>g1 g0>m0"), 5));
@@ -190,7 +181,6 @@ TEST(small)
     CHECK(near(measure(model, "g0<m0 g0>m1"), 6));
     CHECK(near(measure(model, "n0>g1 g1>m1"), 3));
     CHECK(isinf(measure(model, "")));
-
     CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, ERR), 0);
     CHECK(near(gbps, 5) && near(rates[0], 5) && near(rates[1], 5) && near(rates[2], 7));
     CHECK_STR(limits[0], "out");
@@ -217,7 +207,6 @@ TEST(shared_caps)
     tccl_transfer again[3];
     double rates[3], gbps;
     const char *limits[3];
-
     CHECK_INT(load_small("", rules, &model, ERR), 0);
     CHECK(near(measure(model, "g1>g0"), 6));
     CHECK(near(measure(model, "g1>g0 n0>m0"), 3));       /* one way between NUMA nodes */
@@ -284,7 +273,6 @@ static void list_all(struct known *known)
 static json_t *random_resource(struct known *known, int resource)
 {
     json_t *users = json_array();
-
     known->capacity[resource] = random_between(5, 30);
     for (int i = 0; i < known->n_all; i++) {
         if (resource > 0 && rand() % 3)
@@ -302,7 +290,6 @@ static json_t *random_limit(struct known *known, struct limit *limit)
 {
     const char left = "gn*"[rand() % 3], right = "gm*"[rand() % 3], op = "<>"[rand() % 2];
     int one = rand() % 2 ? rand() % known->n_all : -1;
-
     for (int i = 0; i < known->n_all; i++) {
         const char *all = known->all[i];
         limit->matches[i] = one >= 0 ? i == one
@@ -317,7 +304,6 @@ static json_t *random_limit(struct known *known, struct limit *limit)
 static json_t *random_rule(struct known *known, int rule)
 {
     json_t *when = json_array(), *limits = json_array();
-
     known->cap[rule] = random_between(0.5, 6);
     for (int condition = 0; condition < 2; condition++) {
         int i = rand() % known->n_all;
@@ -334,7 +320,6 @@ static struct tccl_model *random_model(struct known *known)
 {
     json_t *gpus = json_array(), *resources = json_array(), *rules = json_array();
     struct tccl_model *model;
-
     memset(known, 0, sizeof(*known));
     list_all(known);
     for (int i = 0; i < GPUS; i++) {
@@ -359,7 +344,6 @@ static struct tccl_model *random_model(struct known *known)
 static int random_members(const struct known *known, tccl_transfer *transfers, int *members)
 {
     int count = 1 + rand() % 12;
-
     for (int i = 0; i < count; i++) {
         members[i] = i > 0 && rand() % 3 == 0 ? members[rand() % i] : rand() % known->n_all;
         transfers[i] = parse_set(known->all[members[i]]).transfers[0];
@@ -374,7 +358,6 @@ static bool find_limit(const struct known *known, const int *members, int count,
                        double *gbps, double *weights)
 {
     enum { WAYS = MEMORIES * MEMORIES };
-
     if (number < RESOURCES) {
         *gbps = known->capacity[number];
         for (int i = 0; i < count; i++)
@@ -402,7 +385,6 @@ static void plain_rates(const struct known *known, const int *members, int count
 {
     bool fixed[MAX_MEMBERS] = {false};
     double gbps, weights[MAX_MEMBERS];
-
     for (int left = count; left > 0;) {
         double level = INFINITY;
         int first = -1;
@@ -434,7 +416,6 @@ static void check_members(const struct known *known, const struct tccl_model *mo
     tccl_transfer transfers[MAX_MEMBERS];
     int members[MAX_MEMBERS], count = random_members(known, transfers, members);
     double rates[MAX_MEMBERS], plain[MAX_MEMBERS], gbps, less, lowest = INFINITY;
-
     plain_rates(known, members, count, plain);
     CHECK_INT(tccl_model_rates(model, transfers, count, rates, NULL, NULL), 0);
     for (int i = 0; i < count; i++) {
@@ -456,7 +437,6 @@ static void check_set(const struct known *known, const struct tccl_model *model)
     struct tccl_set set = {0};
     double rates[TCCL_MAX_SET], same[TCCL_MAX_SET], gbps, fast;
     const char *limits[TCCL_MAX_SET];
-
     for (int i = 0; i < count; i++)
         tccl_set_add(&set, transfers[i]);
     CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, NULL), 0);
@@ -469,7 +449,6 @@ static void check_set(const struct known *known, const struct tccl_model *model)
 TEST(random_models)
 {
     static struct known known;
-
     for (int round = 0; round < 30; round++) {
         owned(model) struct tccl_model *model = random_model(&known);
         for (int i = 0; i < 200; i++) {
@@ -484,7 +463,6 @@ TEST(random_models)
 static void check_value(const struct tccl_model *model, const char *set, double expected)
 {
     double gbps = measure(model, set);
-
     if (!near(gbps, expected)) {
         fprintf(stderr, "%s: %s is %g, expected %g\n", tccl_model_machine(model)->name, set, gbps,
                 expected);
@@ -496,7 +474,6 @@ static void check_value(const struct tccl_model *model, const char *set, double 
 TEST(congestion)
 {
     const struct tccl_model *amd = load_machine("amd-4gpu"), *intel = load_machine("intel-4gpu");
-
     check_value(amd, "g0>g1", 10.4);
     check_value(amd, "g1<m1", 12.6 / 1.1);
     check_value(amd, "g1<m1 g1>g0", 4.4);
@@ -518,7 +495,6 @@ static void check_again(const struct tccl_model *model, const char *text, double
     struct tccl_set set = parse_set(text);
     tccl_transfer all[TIMES * TCCL_MAX_SET];
     double gbps;
-
     for (int times = 1; times <= TIMES; times++) {
         memcpy(&all[(times - 1) * set.count], set.transfers, set.count * sizeof(*all));
         CHECK_INT(tccl_model_slowest(model, all, times * set.count, &gbps, NULL), 0);
@@ -530,7 +506,6 @@ TEST(copies)
 {
     const struct tccl_model *amd = load_machine("amd-4gpu"), *intel = load_machine("intel-4gpu");
     const struct tccl_model *dual = load_machine("dual-8gpu"), *epyc = load_machine("epyc-8gpu");
-
     check_again(amd, "g1<m1 g1>g0", 4.4);
     check_again(intel, "g0>g1 g1>g2 g2>g3 g3>g0", 1.6);
     check_again(dual, "g0>g1 g1>g2 g2>g3 g3>g4 g4>g5 g5>g6 g6>g7 g7>g0", 9);
@@ -551,7 +526,6 @@ static double together(const struct tccl_model *model, const char *flows)
 {
     struct tccl_set set = parse_set(flows);
     double rates[TCCL_MAX_SET], gbps, sum = 0;
-
     CHECK_OK(tccl_model_measure(model, &set, &gbps, rates, NULL, ERR));
     for (int i = 0; i < set.count; i++)
         sum += rates[i];
@@ -566,7 +540,6 @@ static bool is_as_posted(const struct tccl_model *model, const struct posted *fi
 static void check_posted(const char *name, const struct posted *figures, size_t n)
 {
     const struct tccl_model *model = load_machine(name);
-
     for (size_t i = 0; i < n; i++)
         if (!is_as_posted(model, &figures[i])) {
             fprintf(stderr, "%s: %s: %g together, posted %g\n", name, figures[i].flows,
@@ -635,7 +608,6 @@ TEST(posted_against_the_rule)
 {
     static const struct posted figures[] = {{"g0>g4 g1>g2", 106.3}, {ALL_OF_A_TO_B, 7.7}};
     const struct tccl_model *model = load_machine("turin-pex890");
-
     for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
         CHECK(!is_as_posted(model, &figures[i]));
         CHECK(together(model, figures[i].flows) < figures[i].together);
@@ -646,7 +618,6 @@ TEST(posted_against_the_rule)
 static struct tccl_exchange swap(const char *pairs)
 {
     struct tccl_exchange exchange;
-
     for (int kind = 0; kind < 3; kind++)
         for (int i = 0; i < 16; i++)
             exchange.image[kind][i] = (uint8_t)i;
@@ -662,7 +633,6 @@ static struct tccl_exchange swap(const char *pairs)
 static bool survives(const struct tccl_model *model, const struct tccl_exchange *exchange)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-
     for (int round = 0; round < 3000; round++) {
         struct tccl_set set = {0}, image = {0};
         double a, b;
@@ -690,7 +660,6 @@ static bool is_invariant(const struct tccl_model *model, const struct tccl_excha
 {
     cleanup_free uint16_t *image = calloc(tccl_model_limits(model), sizeof(*image));
     bool found = tccl_model_alike(model, exchange, true, 0, image);
-
     return found;
 }
 
@@ -698,7 +667,6 @@ static void check_exchange(const struct tccl_model *model, const char *pairs, bo
 {
     struct tccl_exchange exchange = swap(pairs);
     bool found = is_invariant(model, &exchange);
-
     if (found != expected)
         fprintf(stderr, "%s: %s: ", tccl_model_machine(model)->name, pairs);
     CHECK_INT(found, expected);
@@ -711,7 +679,6 @@ TEST(symmetry)
     const struct tccl_model *amd = load_machine("amd-4gpu"), *dual = load_machine("dual-8gpu");
     const struct tccl_model *unequal = load_machine("dual-8gpu-unequal");
     const struct tccl_model *epyc = load_machine("epyc-8gpu");
-
     check_exchange(amd, "", true);
     check_exchange(amd, "g12", true);
     check_exchange(amd, "g01", false);
@@ -740,7 +707,6 @@ TEST(meter)
     struct tccl_meter meter = tccl_model_meter(amd);
     struct tccl_measurement found = {.spread = 1};
     struct tccl_set set = parse_set("g0>m1 g1<m1 g1>m1 g2<m1 g2>m0 g3<m0 g3>m3 g0<m3");
-
     CHECK_INT(meter.measure(meter.context, &set, &found, NULL), 0);
     CHECK(near(found.gbps, 33 / 4.2) && found.spread == 0);
     set = parse_set("g0>m1 g1<m1 g1>m2 g2<m2 g2>m0 g3<m0 g3>m3 g0<m3");

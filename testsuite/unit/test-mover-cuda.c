@@ -18,7 +18,6 @@ static struct tccl_error err;
 static struct tccl_site make_site(const char *first, const char *second)
 {
     struct tccl_site site = {.machine = {.name = "test", .n_gpus = 2, .n_memories = 1}};
-
     for (int i = 0; i < 2; i++) {
         strcpy(site.gpu_busid[i], i == 0 ? first : second);
         strcpy(site.machine.gpus[i].busid, site.gpu_busid[i]);
@@ -33,7 +32,6 @@ static void begin_on(const struct tccl_site *site, bool engine)
     const struct tccl_workspace_settings settings = {.region = REGION, .engine = engine};
     const struct tccl_workers_options options = {
         .gpu = &tccl_mover_cuda, .prepare_limit = 90, .run_limit = 60};
-
     err = (struct tccl_error){0};
     workspace = tccl_workspace_new(site, &settings, &err);
     workers = workspace ? tccl_workers_new(workspace, &options, &err) : NULL;
@@ -42,7 +40,6 @@ static void begin_on(const struct tccl_site *site, bool engine)
 static void begin(bool engine)
 {
     struct tccl_site site = make_site("0000:01:00.0", "0000:02:00.0");
-
     begin_on(&site, engine);
     CHECK_STR(err.text, "");
 }
@@ -62,7 +59,6 @@ static int run(const char *text, struct tccl_run_result *result)
 {
     struct tccl_run_result unused;
     struct tccl_set set = {0};
-
     err = (struct tccl_error){0};
     CHECK_INT(tccl_set_parse(text, &set, &err), 0);
     return tccl_workers_run(workers, &set, SHARE, result ? result : &unused, &err);
@@ -72,7 +68,6 @@ static void run_well(const char *text)
 {
     struct tccl_run_result result = {0};
     struct tccl_set set = {0};
-
     CHECK_INT(run(text, &result), 0);
     CHECK_STR(err.text, "");
     tccl_set_parse(text, &set, NULL);
@@ -106,7 +101,6 @@ static bool is_full_of(const unsigned char *memory, size_t bytes, int value)
 static int count_full_of(int value)
 {
     int count = 0;
-
     for (int place = 0; place < PLACES; place++)
         count += is_full_of(
             tccl_workspace_region(workspace, (struct tccl_device){TCCL_MEMORY, 0}, place, &err),
@@ -124,7 +118,6 @@ static unsigned char *map_loan(int gpu)
         int fd;
         uint64_t bytes;
     } handle;
-
     memcpy(&handle, loan->handle, sizeof(handle));
     CHECK_STR(handle.magic, "fake");
     CHECK(handle.bytes == loan->bytes && loan->bytes >= REGION);
@@ -140,7 +133,6 @@ static int count_lent(int gpu, int value)
     size_t bytes = tccl_workspace_loan(workspace, gpu)->bytes;
     unsigned char *memory = map_loan(gpu);
     int count = 0;
-
     for (size_t at = 0; at < bytes; at += REGION)
         count += is_full_of(memory + at, REGION, value);
     munmap(memory, bytes);
@@ -212,7 +204,6 @@ static void test_kinds(bool engine)
 TEST(stand_ins)
 {
     struct tccl_site site = make_site("0000:02:00.0", "0000:02:00.0");
-
     begin_on(&site, false);
     CHECK_STR(err.text, "");
     if (workers) {
@@ -229,7 +220,6 @@ TEST(few_peers)
     struct tccl_site site = make_site("0000:01:00.0", "0000:02:00.0");
     const char *before = getenv("FAKE_CUDA_GPUS");
     cleanup_free char *saved = before ? strdup(before) : NULL;
-
     setenv("FAKE_CUDA_GPUS", "0000:01:00.0,0000:02:00.0,0000:03:00.0,0000:04:00.0", 1);
     setenv("FAKE_CUDA_PEERS", "2", 1);
     site.machine.n_gpus = 4;
@@ -331,7 +321,6 @@ TEST(silent_keeper)
     struct tccl_cuda_requests *requests =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = 0;
-
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
@@ -371,7 +360,6 @@ static void test_no_peers(const char *call, const char *why)
 static void test_no_start(const char *call, const char *mode, const char *busid, const char *why)
 {
     struct tccl_site site = make_site("0000:01:00.0", busid);
-
     if (call)
         setenv("FAKE_CUDA_FAIL", call, 1);
     setenv("FAKE_CUDA_MODE", mode, 1);
@@ -385,7 +373,6 @@ static bool have_fake(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     bool fake = library && dlsym(library, "fake_cuda");
-
     if (library)
         dlclose(library);
     return fake;
@@ -395,7 +382,6 @@ static bool have_fake(void)
 static int test_real(const char *first, const char *second)
 {
     struct tccl_site site = make_site(first, second);
-
     for (int engine = 0; engine < 2; engine++) {
         begin_on(&site, engine == 1);
         CHECK_STR(err.text, "");

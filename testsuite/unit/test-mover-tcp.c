@@ -19,7 +19,6 @@ static void move_bytes(struct tccl_peer_stream *stream, bool send, uint64_t byte
         send ? tccl_peer_stream_send : tccl_peer_stream_receive;
     uint64_t before = tccl_peer_stream_moved(stream);
     int rc = 0;
-
     do {
         rc = step(stream, tccl_peer_stream_moved(stream) - before < bytes);
         if (rc == 0) {
@@ -39,7 +38,6 @@ TEST(counts_agree)
     struct tccl_peer_stream stream;
     uint64_t sent = 0, received = 0;
     int fd;
-
     struct tccl_peer_loop *loop = tccl_peer_loop_open(&fd, ERR);
     CHECK_STR(check_err.text, "");
     tccl_peer_stream_begin(&stream, fd, 1 << 20);
@@ -66,7 +64,6 @@ static struct tccl_workspace *new_workspace(const char *peer, const char *munge)
     static struct tccl_site site;
     struct tccl_workspace_settings settings = {.region = REGION};
     struct tccl_error err = {0};
-
     site = (struct tccl_site){.machine = {.name = "m", .n_gpus = 1, .n_memories = 1, .n_nics = 2}};
     strcpy(site.machine.nics[0].name, "no_such0");
     strcpy(site.machine.nics[1].name, "no_such1");
@@ -82,7 +79,6 @@ static struct tccl_workers *new_workers(struct tccl_workspace *workspace)
     const struct tccl_workers_options options = {
         .gpu = &tccl_mover_tcp, .nic = &tccl_mover_tcp, .prepare_limit = 60, .run_limit = 60};
     struct tccl_workers *workers = tccl_workers_new(workspace, &options, ERR);
-
     CHECK_STR(check_err.text, "");
     return workers;
 }
@@ -91,7 +87,6 @@ static int run_set(struct tccl_workers *workers, const char *text, struct tccl_r
                    struct tccl_error *err)
 {
     struct tccl_set set;
-
     CHECK_INT(tccl_set_parse(text, &set, err), 0);
     return tccl_workers_run(workers, &set, SHARE, run, err);
 }
@@ -104,7 +99,6 @@ static bool is_sound(const struct tccl_run_result *run)
 static void check_good(struct tccl_workers *workers, const char *text)
 {
     struct tccl_run_result run = {0};
-
     /* On a busy machine so small a share may go by before its first sample, or members may hardly
      * meet: such a run says nothing, and what measures asks again, too. */
     for (int i = 0; i < TRIES && !is_sound(&run); i++)
@@ -118,7 +112,6 @@ TEST(loopback)
     struct tccl_workspace *workspace = new_workspace("", "");
     struct tccl_workers *workers = new_workers(workspace);
     struct tccl_run_result run;
-
     for (int i = 0; i < 3; i++) {
         check_good(workers, "n0>m0");
         check_good(workers, "n0<m0");

@@ -15,7 +15,6 @@ static struct tccl_chain random_chain(const struct tccl_machine *machine)
 {
     struct tccl_chain chain = {.closed = rand() % 2};
     uint32_t seen = 0;
-
     chain.n_gpus = (uint8_t)((chain.closed ? 2 : 1) + rand() % (machine->n_gpus - 1));
     for (int i = 0; i < chain.n_gpus; i++) {
         int gpu;
@@ -49,7 +48,6 @@ static void check_round_trips(const struct tccl_machine *machine)
         struct tccl_chain chain = random_chain(machine), back;
         struct tccl_error err = {0};
         char text[TCCL_CHAIN_TEXT], dense[TCCL_CHAIN_TEXT] = "";
-
         tccl_chain_format(&chain, machine, text);
         CHECK_INT(tccl_chain_parse(text, machine, &back, &err), 0);
         CHECK(memcmp(&chain, &back, sizeof(chain)) == 0);
@@ -71,7 +69,6 @@ TEST(longest)
         .n_gpus = 16, .entry = {15, {TCCL_MEMORY, 15}}, .exit = {15, {TCCL_MEMORY, 15}}};
     struct tccl_chain back;
     char text[TCCL_CHAIN_TEXT];
-
     for (int i = 0; i < 16; i++) {
         snprintf(machine.nics[i].name, TCCL_NAME, "%c%061d", 'a' + i, 0);
         chain.gpus[i] = (uint8_t)i;
@@ -88,7 +85,6 @@ TEST(longest)
 static void check_refused(const struct tccl_machine *machine, const char *text, const char *why)
 {
     struct tccl_chain chain;
-
     CHECK_FAILS(tccl_chain_parse(text, machine, &chain, ERR), why);
 }
 
@@ -96,7 +92,6 @@ static void check_bad(const struct tccl_machine *machine)
 {
     static const char arrow[] = "an arrow such as -w>, -r> or -m0> was expected, found";
     char why[200];
-
     check_refused(machine, "", "column 1: a GPU was expected, found \"the end\"");
     check_refused(machine, "0 -w> 4 -w> 0", "GPU 4 does not exist: the machine has 4");
     check_refused(machine, "0 -w> 16 -w> 0", "GPU 16 is out of range: 0 to 15");
@@ -212,7 +207,6 @@ static void check_mutated(const char *text)
     char changed[TCCL_CHAIN_TEXT + 2], printed[TCCL_CHAIN_TEXT];
     size_t length = strlen(text), at = (size_t)rand() % length;
     struct tccl_named_chain chain, again;
-
     strcpy(changed, text);
     if (rand() % 3 == 0)
         memmove(changed + at, changed + at + 1, length - at);
@@ -326,7 +320,6 @@ TEST(reads)
     char big[600];
     memset(big, 'x', 300);
     strcpy(big + 300, "[0-w>1-w>0]");
-
     check_read(" 0 -w> 1 -w> 0 ", 0, "<0|0||0 -w> 1 -w> 0>", "");
     check_read("0-w>1-w>0|1-w>0-w>1", 0, "<0|0||0 -w> 1 -w> 0><0|1||1 -w> 0 -w> 1>", "");
     check_read("n1[a -g> 0 -g> a] n2[ 0 -w>1 -w> 0 ]", 0,
@@ -453,7 +446,6 @@ TEST(bad_sets)
 static void check_json(const struct tccl_machine *machine)
 {
     struct tccl_chain chain;
-
     CHECK_INT(tccl_chain_parse("mlx5_0 -m0> 3 -m1> 1 -w> 0 -g> mlx5_0", machine, &chain, NULL), 0);
     cleanup_json json_t *json = tccl_chain_to_json(&chain, machine);
     cleanup_json json_t *expected =
@@ -473,7 +465,6 @@ static void check_json(const struct tccl_machine *machine)
     json_object_del(json, "load");
     json_object_del(expected, "load");
     CHECK(json_equal(json, expected));
-
     CHECK_INT(tccl_chain_parse("0 -r> 1 -r> 0", machine, &chain, NULL), 0);
     cleanup_json json_t *closed = tccl_chain_to_json(&chain, machine);
     CHECK(json_is_null(json_object_get(closed, "entry")));

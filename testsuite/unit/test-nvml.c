@@ -6,7 +6,6 @@ static void clear(void)
 {
     static const char *const names[] = {"GPUS",  "NAME", "P2P",  "MIG",
                                         "USERS", "DENY", "LOST", "INIT"};
-
     for (size_t i = 0; i < COUNT(names); i++) {
         unsetenv(check_printf("FAKE_NVML_%s", names[i]));
     }
@@ -58,7 +57,6 @@ TEST(pairs)
 TEST(users)
 {
     char users[64];
-
     clear();
     snprintf(users, sizeof(users), "1-%d,0-%d,1-4000001,1-%d", (int)getpid(), (int)getppid(),
              (int)getppid());
@@ -82,7 +80,6 @@ TEST(users)
 TEST(trouble)
 {
     char many[1024] = "0000:00:00.0";
-
     clear();
     setenv("FAKE_NVML_GPUS", "0000:03:00.0,0000:44:00.0", 1);
     setenv("FAKE_NVML_INIT", "18", 1);
@@ -112,7 +109,6 @@ TEST(trouble)
 TEST(many_users)
 {
     char users[2048] = "0-5000000";
-
     clear();
     for (int i = 1; i < TCCL_NVML_USERS; i++)
         snprintf(users + strlen(users), sizeof(users) - strlen(users), ",0-%d", 5000000 + i);

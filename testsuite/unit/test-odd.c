@@ -11,7 +11,6 @@ static struct tccl_odd odds[TCCL_ODDS];
 static void fill(const char *name)
 {
     struct tccl_measured measured = {.model = load_machine(name)};
-
     machine = machine_of(name);
     for (int i = 0; i < TCCL_MATRICES; i++)
         tccl_matrix_fill(i, machine, &measured, &matrices[i]);
@@ -20,7 +19,6 @@ static void fill(const char *name)
 static double normal(void)
 {
     double sum = 0;
-
     for (int i = 0; i < 12; i++)
         sum += drand48();
     return sum - 6;
@@ -41,7 +39,6 @@ static void add_noise(double noise)
 static int slow_down(uint8_t kind, int index, int only, double factor)
 {
     int changed = 0;
-
     for (int i = 0; i < TCCL_MATRICES; i++)
         for (int row = 0; row < matrices[i].rows; row++)
             for (int column = 0; column < matrices[i].columns; column++)
@@ -57,7 +54,6 @@ static int slow_down(uint8_t kind, int index, int only, double factor)
 static void say(int count)
 {
     char text[TCCL_ODD_TEXT];
-
     for (int i = 0; i < count; i++) {
         tccl_odd_format(machine, &odds[i], text);
         fprintf(stderr, "  %s: %s\n", machine->name, text);
@@ -75,7 +71,6 @@ static const char *name_of(int m)
 TEST(no_false_alarm)
 {
     static const double noises[] = {0, 0.01, 0.03, 0.05, 0.1};
-
     check_seed();
     for (int m = 0; m < ALL; m++)
         for (size_t n = 0; n < COUNT(noises); n++)
@@ -162,7 +157,6 @@ TEST(words)
     static struct tccl_doctor_facts facts;
     static struct tccl_doctor_findings findings;
     char text[TCCL_ODD_TEXT];
-
     fill("dual-8gpu");
     matrices[1].cells[1][5].gbps /= 2;
     CHECK_INT(tccl_odd_find(machine, matrices, odds, ERR), 1);

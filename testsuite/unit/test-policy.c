@@ -34,7 +34,6 @@ TEST(precedence)
 {
     struct policy_rule rule = {.name = "", .mode = TCCL_MODE_AUTO};
     const int none = POLICY_NOT_GIVEN;
-
     check_choice(&rule, none, none, TCCL_MODE_AUTO, false, false);
     check_choice(&rule, none, TCCL_MODE_OFF, TCCL_MODE_OFF, true, false);
     check_choice(&rule, TCCL_MODE_REQUIRE, TCCL_MODE_OFF, TCCL_MODE_REQUIRE, true, false);
@@ -445,13 +444,11 @@ TEST(arguments)
     struct tccl_conf conf;
     close(mkstemp(path));
     snprintf(config, sizeof(config), "config=%s", path);
-
     write_conf(path, "[tccl]\nTimeout=300ms\n[policy]\nDefault=auto\n");
     CHECK_INT(plugin_conf_read(2, (char *[]){"Timeout=2s", config}, "n1", &conf, ERR), 0);
     CHECK_INT(conf.timeout_ms, 2000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
     tccl_conf_clear(&conf);
-
     CHECK_INT(plugin_conf_read(2, (char *[]){config, "Nonsense=1"}, "n1", &conf, ERR), -1);
     CHECK(strstr(check_err.text, "plugstack.conf") && strstr(check_err.text, "Nonsense"));
     write_conf(path, "[policy]\nDefault=maybe\n");

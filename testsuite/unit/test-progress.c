@@ -21,7 +21,6 @@ static const char *drawn(bool terminal, const struct tccl_fill_progress *progres
 {
     static char text[TCCL_PROGRESS_TEXT];
     struct tccl_progress_line line = {.machine = "big-node", .terminal = terminal};
-
     tccl_progress_format(&line, progress, elapsed, width, text);
     return text;
 }
@@ -29,7 +28,6 @@ static const char *drawn(bool terminal, const struct tccl_fill_progress *progres
 TEST(words)
 {
     struct tccl_fill_progress progress = sample();
-
     CHECK_STR(drawn(true, &progress, 42, 120),
               "tccl: big-node [########            ] 42 % 0-7: 312 measured (7.4/s), 1,204 by "
               "symmetry, 15,220 pruned, 0:58 left");
@@ -49,7 +47,6 @@ TEST(words)
 TEST(left)
 {
     struct tccl_fill_progress progress = sample();
-
     progress.left = 30;
     CHECK(strstr(drawn(false, &progress, 30, 0), ": 50 %"));
     CHECK(strstr(drawn(false, &progress, 30, 0), "0:30 left"));
@@ -72,7 +69,6 @@ TEST(prepared)
     struct tccl_fill_progress progress = sample();
     struct tccl_progress_line line = {.machine = "big-node"};
     char text[TCCL_PROGRESS_TEXT];
-
     progress.phase = TCCL_FILL_MATRIX;
     progress.fraction = 0;
     tccl_progress_format(&line, &progress, 100, 0, text);
@@ -88,7 +84,6 @@ TEST(fits)
     for (int i = 0; i < 2000; i++) {
         struct tccl_fill_progress progress = sample();
         int width = 20 + rand() % 180;
-
         progress.gpus = (uint32_t)rand() & 0xffff;
         progress.measured = rand() >> rand() % 31;
         progress.shared = rand() >> rand() % 31;
@@ -106,7 +101,6 @@ TEST(never_back)
     struct tccl_progress_line line = {.machine = "x"};
     struct tccl_fill_progress progress = sample();
     char text[TCCL_PROGRESS_TEXT];
-
     tccl_progress_format(&line, &progress, 10, 0, text);
     progress.fraction = 0.1;
     tccl_progress_format(&line, &progress, 11, 0, text);

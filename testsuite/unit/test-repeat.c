@@ -35,7 +35,6 @@ static struct tccl_workers *workers;
 static int repeat(const char *text, struct tccl_measurement *out, struct tccl_error *err)
 {
     struct tccl_set set = {0};
-
     *out = (struct tccl_measurement){.marks = TCCL_MARK_MIG};
     CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
     return tccl_repeat(workers, &options, &set, out, err);
@@ -51,7 +50,6 @@ static bool is_steady(const struct tccl_measurement *out, double rate, int runs)
 static int runs_of(const char *text, struct tccl_measurement *out)
 {
     int before = puppet->runs[0];
-
     CHECK_INT(repeat(text, out, NULL), 0);
     return puppet->runs[0] - before;
 }
@@ -63,7 +61,6 @@ static void check_steady(void)
     static const double rates[] = {0.1, 3, 300};
     struct tccl_measurement out;
     int runs;
-
     for (int i = 0; i < 3; i++) {
         double until = tccl_seconds() + PATIENCE;
         puppet->gbps[0] = rates[i];
@@ -87,7 +84,6 @@ static void check_noisy(void)
     struct tccl_measurement out;
     double until = tccl_seconds() + PATIENCE;
     bool as_told;
-
     puppet->wobble[0] = 50;
     do {
         int runs = runs_of("g0>m0", &out);
@@ -105,7 +101,6 @@ static void check_noisy(void)
 static void check_never_together(void)
 {
     struct tccl_measurement out;
-
     puppet->alone[0] = 2;
     CHECK_INT(repeat("g0>m0 g1>m0", &out, NULL), 0);
     CHECK_INT(puppet->alone[0], 0);
@@ -119,7 +114,6 @@ static void check_never_together(void)
 static void check_failure(void)
 {
     struct tccl_measurement out;
-
     puppet->act[1] = PUPPET_DIES;
     CHECK_INT(repeat("g0>m0 g1>m0", &out, ERR), 1);
     CHECK_STR(check_err.text, "g1>m0: its worker was killed by signal 9");
@@ -132,7 +126,6 @@ TEST(repeats)
     const struct tccl_workspace_settings settings = {.region = 1 << 20};
     const struct tccl_workers_options pool = {
         .gpu = &puppet_mover, .prepare_limit = 60, .run_limit = 60};
-
     alarm(900);
     puppet_make();
     struct tccl_workspace *workspace = tccl_workspace_new(puppet_site(2), &settings, NULL);

@@ -732,7 +732,6 @@ TEST(without_nics)
     owned(table) struct tccl_table *table = tccl_table_new(machine, 15);
     const struct tccl_search_options options = {.gap = 0.03, .can = no_nic};
     struct tccl_ring ring;
-
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
     CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 && table->baselines[0][TCCL_NEWEST].set.n == 0);
     cleanup_class struct tccl_node_class *class =

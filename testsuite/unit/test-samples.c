@@ -9,7 +9,6 @@
 static size_t uncomment(const char *text, char *out)
 {
     size_t used = 0;
-
     for (const char *at = text; *at; at++) {
         bool begins = at == text || at[-1] == '\n';
         bool key = begins && *at == '#' && at[1] >= 'A' && at[1] <= 'Z';

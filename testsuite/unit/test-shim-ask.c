@@ -29,7 +29,6 @@ static void read_question(struct server *server, int fd)
 {
     unsigned char head[4];
     ssize_t n;
-
     if (recv(fd, head, 4, MSG_WAITALL) != 4)
         return;
     server->question_size = (size_t)head[2] << 8 | head[3];
@@ -43,7 +42,6 @@ static void *serve(void *context)
     cleanup_close int fd = accept(server->listening, NULL, NULL);
     const char *at = server->answer;
     size_t left = server->size;
-
     if (fd < 0)
         return NULL;
     if (!server->deaf)
@@ -68,7 +66,6 @@ static int listen_at(const char *path, int backlog)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     strcpy(address.sun_path, path);
     unlink(path);
     CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -92,7 +89,6 @@ static void stop(struct server *server)
 static size_t frame(const char *text, char *bytes)
 {
     size_t size = strlen(text);
-
     for (int i = 0; i < 4; i++)
         bytes[i] = (char)(size >> 8 * (3 - i));
     memcpy(bytes + 4, text, size);
@@ -121,7 +117,6 @@ TEST(chain)
     struct shim_chain chain;
     struct tccl_error why;
     char bytes[1024];
-
     for (size_t i = 0; i < COUNT(pieces); i++) {
         struct server server = {.answer = bytes, .piece = pieces[i]};
         server.size = frame(chain_answer, bytes);
@@ -144,7 +139,6 @@ static void expect_chain(const char *answer, int status, const char *reason)
     struct tccl_error why;
     char bytes[4096];
     struct server server = {.answer = bytes};
-
     server.size = frame(answer, bytes);
     CHECK_INT(ask_chain(&server, &chain, &why), status);
     CHECK(strstr(why.text, reason));
@@ -165,7 +159,6 @@ static void expect_bytes(struct server *server, const char *reason)
 {
     struct shim_chain chain;
     struct tccl_error why;
-
     CHECK_INT(ask_chain(server, &chain, &why), -1);
     CHECK_STR(why.text, reason);
 }
@@ -178,7 +171,6 @@ static void test_bad_frames(void)
     struct server huge = {.answer = "\377\377\377\377x", .size = 5, .keep_open = true};
     struct server long_one = {.answer = "\0\0\100\1x", .size = 5, .keep_open = true};
     struct server cut = {.answer = "\0\0\0\11{}", .size = 6};
-
     expect_bytes(&nothing, "tccld did not answer in time");
     expect_bytes(&head, "tccld did not answer in time");
     expect_bytes(&empty, "tccld's answer is 0 bytes long");
@@ -200,7 +192,6 @@ TEST(deadline)
     struct server slow = {.answer = bytes, .piece = 1};
     struct shim_chain chain;
     struct tccl_error why = {0};
-
     expect_bytes(&silent, "tccld did not answer in time");
     expect_bytes(&deaf, "tccld did not answer in time");
     slow.size = frame(chain_answer, bytes);
@@ -216,7 +207,6 @@ static void expect_no_server(const char *reason)
 {
     struct shim_chain chain;
     struct tccl_error why = {0};
-
     CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + PATIENCE_US, &chain, &why), -1);
     CHECK(strstr(why.text, reason));
 }
@@ -226,7 +216,6 @@ TEST(nobody)
     struct server full = {.listening = -1};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fds[8], status;
-
     unlink(plan.socket);
     expect_no_server(strerror(ENOENT));
     full.listening = listen_at(plan.socket, 0);
@@ -252,7 +241,6 @@ static int confirm(const char *answer, enum shim_verdict verdict, const char *te
                    struct server *server, struct tccl_error *why)
 {
     static char bytes[1024];
-
     server->answer = bytes;
     server->size = frame(answer, bytes);
     start(server);
@@ -268,7 +256,6 @@ TEST(confirm)
     static const char *const words[] = {"applied", "unknown", "fewer", "differs", "not used"};
     char expected[512];
     struct tccl_error why;
-
     for (int i = 0; i < 5; i++) {
         struct server server = {0};
         CHECK_INT(confirm("tccl-ok 1\nend\n", (enum shim_verdict)i, "edge 41 -> 61", &server, &why),
@@ -293,7 +280,6 @@ TEST(long_text)
     struct server server = {0};
     struct tccl_error why;
     char text[1000];
-
     memset(text, '\n', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     CHECK_INT(confirm("tccl-ok 1\nend\n", SHIM_DIFFERS, text, &server, &why), 0);
@@ -337,7 +323,6 @@ TEST(agree)
 TEST(descriptors)
 {
     int before = dup(0), after;
-
     close(before);
     signal(SIGPIPE, SIG_DFL);
     for (int i = 0; i < 20; i++)

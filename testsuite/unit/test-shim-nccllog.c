@@ -12,7 +12,6 @@ enum { PID = 1000 };
 static tccl_bus bus(const char *text)
 {
     tccl_bus number = 0;
-
     CHECK_INT(tccl_bus_parse(text, &number), 0);
     return number;
 }
@@ -27,7 +26,6 @@ static void take(const char *text)
 static struct shim_line read_line(const char *text)
 {
     struct shim_line line;
-
     shim_line_read(text, text + strlen(text), &line);
     return line;
 }
@@ -85,7 +83,6 @@ TEST(init_lines)
 TEST(ring_lines)
 {
     struct shim_line line = read_line("vm:1000:1007 [0] NCCL INFO Ring 03 : 8 -> 0 -> 12");
-
     CHECK_INT(line.kind, SHIM_LINE_RING);
     CHECK(line.channel == 3 && line.prev == 8 && line.rank == 0 && line.next == 12);
     line = read_line("vm:1000:1007 [0] NCCL INFO Channel 01/04 :  0  8  9 10");
@@ -124,7 +121,6 @@ static const struct edge_line edge_lines[] = {
 TEST(edge_lines)
 {
     char text[256];
-
     for (size_t i = 0; i < COUNT(edge_lines); i++) {
         const struct edge_line *expected = &edge_lines[i];
         snprintf(text, sizeof(text), "n1.x:1000:1007 [0] NCCL INFO %s", expected->text);
@@ -159,7 +155,6 @@ TEST(senseless_lines)
         "n1:1:1 [0] NCCL INFO comm 0x rank 0 nranks 2 busId 1000 - Init START",
         "n1:1:1 [0] NCCL WARN Ring 00 : 0 -> 1 -> 2",
     };
-
     for (size_t i = 0; i < COUNT(lines); i++)
         CHECK_INT(read_line(lines[i]).kind, SHIM_LINE_OTHER);
 }
@@ -192,7 +187,6 @@ static const char recorded[] =
 TEST(recorded)
 {
     struct shim_built built;
-
     take(recorded);
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:1a:00.0"), 0, 8, true, &built), -1);
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:1b:00.0"), 0, 16, true, &built), -1);
@@ -217,7 +211,6 @@ static void say(char *text, int thread, const char *line)
 
 static void say_init(char *text, int thread, int rank, int ranks, int gpu, const char *what)
 {
-
     say(text, thread,
         check_printf("comm 0x%x rank %d nranks %d cudaDev 0 busId %x000 commId 0x1 - Init %s",
                      0x1000 + thread, rank, ranks, gpu, what));
@@ -230,7 +223,6 @@ TEST(threads)
     struct shim_built built;
     int rank, ranks;
     tccl_bus gpu;
-
     say_init(text, 1, 0, 4, 0x11, "START");
     say_init(text, 2, 1, 4, 0x12, "START");
     say(text, 1, "Ring 00 : 3 -> 0 -> 1");
@@ -251,7 +243,6 @@ TEST(threads)
     CHECK_INT(shim_nccllog_joining(2, &rank, &ranks, &gpu), 0);
     CHECK(rank == 1 && ranks == 4 && gpu == bus("0000:12:00.0"));
     CHECK_INT(shim_nccllog_joining(3, &rank, &ranks, &gpu), -1);
-
     text[0] = '\0';
     say_init(text, 1, 0, 4, 0x11, "COMPLETE");
     say_init(text, 2, 1, 4, 0x12, "COMPLETE");
@@ -278,7 +269,6 @@ TEST(threads)
 static void begin_comm(int number, int rank, int next)
 {
     char text[1024] = "", ring[64];
-
     say_init(text, number, rank, 4, 0x1f, "START");
     for (int channel = 0; channel < 2; channel++) {
         snprintf(ring, sizeof(ring), "Ring %02d : %d -> %d -> %d", channel, (rank + 3) % 4, rank,
@@ -297,7 +287,6 @@ static void *comm(int number)
 static struct shim_built built_of(int number)
 {
     struct shim_built built = {.complete = false};
-
     CHECK_INT(shim_nccllog_built(comm(number), bus("0000:1f:00.0"), -1, 4, false, &built), 0);
     return built;
 }
@@ -306,7 +295,6 @@ static struct shim_built built_of(int number)
 static void connect_edges(int thread, int from, int to, int channels, const char *way)
 {
     char text[1024] = "", line[128];
-
     for (int channel = 0; channel < channels; channel++) {
         snprintf(line, sizeof(line), "Channel %02d/0 : %d[0] -> %d[1] via %s", channel, from, to,
                  way);
@@ -319,7 +307,6 @@ static void connect_edges(int thread, int from, int to, int channels, const char
 TEST(connected_later)
 {
     struct shim_built built;
-
     begin_comm(10, 1, 2);
     CHECK(!built_of(10).connected);
     connect_edges(77, 1, 2, 1, "P2P/CUMEM");
@@ -370,7 +357,6 @@ TEST(connected_at_once)
 static void begin_plain(int number, int rank)
 {
     char text[512] = "";
-
     say_init(text, number, rank, 4, 0x1f, "START");
     say(text, number, "2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels");
     say_init(text, number, rank, 4, 0x1f, "COMPLETE");
@@ -387,7 +373,6 @@ static void say_one(int thread, const char *line)
 TEST(by_edges)
 {
     struct shim_built built;
-
     begin_plain(21, 1);
     shim_nccllog_expect(comm(21));
     connect_edges(81, 1, 3, 1, "SHM/direct/direct"); /* an ncclSend's, by another thread */
@@ -403,7 +388,6 @@ TEST(by_edges)
     CHECK(built.parts[0].next == 2 && built.parts[0].prev == -1 && built.parts[1].prev == 0);
     CHECK_INT(built.parts[0].send.way, SHIM_WAY_P2P);
     shim_nccllog_expect_no_more();
-
     /* What trees have connected before is not told of the ring again. */
     begin_plain(22, 1);
     shim_nccllog_expect(comm(22));
@@ -420,7 +404,6 @@ TEST(by_edges)
 TEST(trees)
 {
     char text[256] = "";
-
     begin_comm(15, 3, 0);
     begin_comm(16, 0, 1);
     say(text, 80, "Connected all trees"); /* whose? */
@@ -440,7 +423,6 @@ TEST(ends)
 {
     char text[4096] = "";
     struct shim_built built;
-
     say_init(text, 5, 2, 4, 0x15, "START");
     say(text, 5, "Ring 00 : 1 -> 2 -> 3");
     say(text, 5, "Ring 01 : 1 -> 2 -> 3");
@@ -463,7 +445,6 @@ TEST(many)
 {
     char text[1024];
     struct shim_built built;
-
     for (int i = 0; i < 300; i++) {
         text[0] = '\0';
         say_init(text, 100 + i, 0, 9, 0x21, "START");
@@ -489,7 +470,6 @@ TEST(pieces)
                                 "31000 commId 0x1 - Init START\n"
                                 "n1:1000:7 [0] NCCL INFO comm 0x1 rank";
     struct shim_built built;
-
     CHECK_INT(shim_nccllog_take(start, sizeof(start) - 1, PID),
               (long)(strchr(start, '\n') + 1 - start));
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:31:00.0"), 0, 3, true, &built), -1);
@@ -527,7 +507,6 @@ static int nic(const char *name, char why[static 256])
 {
     struct tccl_error reason = {0};
     int count, number = shim_nccllog_nic(name, &count, &reason);
-
     memcpy(why, reason.text, 256);
     return number;
 }
@@ -535,7 +514,6 @@ static int nic(const char *name, char why[static 256])
 static void print(FILE *file, const char *text)
 {
     char line[4096];
-
     snprintf(line, sizeof(line), "n1:%d:77 [0] NCCL INFO %s\n", getpid(), text);
     CHECK(fwrite(line, 1, strlen(line), file) == strlen(line));
 }
@@ -545,7 +523,6 @@ static FILE *ask_and_open(void)
 {
     const char *name;
     FILE *file;
-
     CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 22907), "INFO");
     CHECK(!shim_nccllog_there());
     CHECK_STR(shim_nccllog_answer("NCCL_DEBUG_SUBSYS", 22907), "INIT,GRAPH,P2P,SHM,NET");
@@ -560,7 +537,6 @@ static FILE *ask_and_open(void)
 static long kib_of(const char *name)
 {
     struct stat status;
-
     return stat(name, &status) == 0 ? (long)status.st_blocks / 2 : -1;
 }
 
@@ -568,7 +544,6 @@ TEST_IN_CHILD(memory_file)
 {
     char path[64], why[256];
     FILE *file = ask_and_open();
-
     CHECK(shim_nccllog_answer("NCCL_DEBUG", 22907) == NULL); /* a second NCCL */
     shim_nccllog_read();
     CHECK_INT(nic("mlx5_0", why), -1);
@@ -608,7 +583,6 @@ TEST_IN_CHILD(bound)
 {
     FILE *file = ask_and_open();
     bool failed = false;
-
     print(file, "Using network IB");
     shim_nccllog_read();
     for (int i = 0; i < 1000000 && !failed; i++)
@@ -624,7 +598,6 @@ TEST_IN_CHILD(bound)
 TEST_IN_CHILD(old_version)
 {
     struct tccl_error why = {0};
-
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22105));
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 0));
     CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22105));
@@ -639,7 +612,6 @@ TEST_IN_CHILD(old_version)
 TEST_IN_CHILD(file_limit)
 {
     struct rlimit limit = {1 << 20, 1 << 20};
-
     CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22907));
     CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22907));
@@ -648,7 +620,6 @@ TEST_IN_CHILD(file_limit)
 TEST_IN_CHILD(no_descriptors)
 {
     struct rlimit limit = {3, 3};
-
     CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22907));
 }
@@ -660,7 +631,6 @@ TEST_IN_CHILD(fork)
     int status = 0;
     char why[256];
     pid_t pid;
-
     print(file, "Using network Socket");
     if ((pid = fork()) == 0) {
         shim_nccllog_read();
@@ -688,7 +658,6 @@ static void users(const char *level, const char *subsystems, const char *file)
 static void expect_why(const char *expected)
 {
     struct tccl_error why = {0};
-
     CHECK(!shim_nccllog_there());
     shim_nccllog_missing(&why);
     CHECK_STR(why.text, expected);
@@ -756,7 +725,6 @@ TEST_IN_CHILD(user_other_levels)
 TEST_IN_CHILD(users_file)
 {
     char pattern[128], path[320], why[256], host[128] = "";
-
     gethostname(host, sizeof(host) - 1);
     host[strcspn(host, ".")] = '\0';
     snprintf(pattern, sizeof(pattern), "%s/%%h.%%p.%%%%.%%x", check_folder());
@@ -782,7 +750,6 @@ TEST_IN_CHILD(users_output)
 {
     char expected[1 << 16], found[sizeof(expected)], line[3000];
     size_t size = 0;
-
     fflush(stdout);
     const char *path = check_at("output");
     CHECK(freopen(path, "w", stdout));

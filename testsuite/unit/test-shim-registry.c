@@ -160,12 +160,10 @@ TEST(decisions)
     CHECK(!shim_entry_begin(entry));
     shim_entry_why(entry, &why);
     CHECK_STR(why.text, "the first");
-
     entry = shim_registry_entry(registry, 2, 0); /* given up on while somebody decides */
     CHECK(shim_entry_begin(entry));
     CHECK_INT(shim_entry_wait(entry, shim_now_us() + 1000), SHIM_ASIDE);
     CHECK_INT(shim_entry_decide(entry, SHIM_USE, NULL), SHIM_ASIDE);
-
     entry = shim_registry_entry(registry, 3, 0); /* too late */
     CHECK(shim_entry_begin(entry));
     CHECK_INT(shim_entry_decide(entry, SHIM_USE, NULL), SHIM_USE);
@@ -173,7 +171,6 @@ TEST(decisions)
     CHECK_INT(shim_entry_proven(entry), 0);
     shim_entry_prove(entry, 4);
     CHECK_INT(shim_entry_proven(shim_registry_entry(registry, 3, 0)), 4);
-
     entry = shim_registry_entry(registry, 4, 0);
     struct shim_member member = member_of(0);
     for (int i = 0; i < SHIM_GPUS * 2; i++)
@@ -311,7 +308,6 @@ TEST(foreign_files)
     CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
     CHECK(status.st_blocks * 512 < 1 << 20); /* sparse */
     unlink(path);
-
     new_step();
     put(17, 0600, "x");
     refused("a short file");
@@ -432,7 +428,6 @@ TEST(kinds)
     shim_registry_keep_writing(registry);
     const tccl_bus more[] = {0x100, 0x300};
     CHECK(shim_registry_reads(registry, more, 2, true));
-
     unlink(path);
     new_step();
     registry = open_one();
@@ -440,7 +435,6 @@ TEST(kinds)
     shim_registry_claim_gpu(registry, 0x100);
     shim_registry_claim_gpu(registry, 0x200);
     CHECK(!shim_registry_reads(registry, gpus, 2, false));
-
     unlink(path);
     new_step();
     registry = open_one();

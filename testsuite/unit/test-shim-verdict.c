@@ -13,7 +13,6 @@ static struct shim_chain make_chain(bool closed)
 {
     static const int order[N] = {0, 3, 1, 2};
     struct shim_chain chain = {.rings.n = 1, .rings.chains[0] = {.n_gpus = N, .closed = closed}};
-
     for (int i = 0; i < N; i++) {
         chain.rings.chains[0].gpus[i] = bus(order[i]);
         chain.rings.chains[0].edges[i] =
@@ -46,7 +45,6 @@ static int number_of(tccl_bus gpu)
 static struct shim_reach reach_of(const struct tccl_named_chain *ring, int i)
 {
     struct shim_reach reach = {.way = SHIM_WAY_P2P, .nic = -1};
-
     reach.read = ring->edges[i].kind == TCCL_P2P_READ;
     if (ring->edges[i].kind == TCCL_BOUNCE)
         reach.way = SHIM_WAY_SHM;
@@ -95,7 +93,6 @@ static void expect(const struct shim_chain *chain, int i, const struct shim_buil
 {
     struct shim_member members[N];
     char said[256];
-
     make_members(members);
     CHECK_INT(shim_verdict_of(chain, members, N, chain->rings.chains[0].gpus[i], built, entries,
                               exits, said),
@@ -118,7 +115,6 @@ TEST(order)
 {
     struct shim_chain chain = make_chain(true);
     struct shim_built built = as_planned(&chain, 1);
-
     built.parts[0].next = 12;
     expect(&chain, 1, &built, SHIM_DIFFERS, "order 41 a1 81 in place of 41 a1 61");
     built = as_planned(&chain, 1);
@@ -144,7 +140,6 @@ TEST(not_connected)
 {
     struct shim_chain chain = make_chain(true);
     struct shim_built built = as_planned(&chain, 0);
-
     built.connected = false;
     built.parts[0].send.way = SHIM_WAY_UNKNOWN;
     expect(&chain, 0, &built, SHIM_UNKNOWN, "NCCL has not connected it so far");
@@ -156,7 +151,6 @@ TEST(edges)
 {
     struct shim_chain chain = make_chain(true);
     struct shim_built built = as_planned(&chain, 0);
-
     built.parts[0].send.way = SHIM_WAY_SHM;
     expect(&chain, 0, &built, SHIM_DIFFERS, "edge 41 -> a1: SHM in place of P2P");
     built.parts[0].send.way = SHIM_WAY_NET;
@@ -180,7 +174,6 @@ TEST(ends)
 {
     struct shim_chain chain = make_chain(false);
     struct shim_built built = as_planned(&chain, 0);
-
     built.parts[0].receive.gdr = false;
     expect(&chain, 0, &built, SHIM_DIFFERS, "network to 41: without GPUDirect");
     built.parts[0].receive.nic = 6;
@@ -207,7 +200,6 @@ TEST(not_compared)
     struct shim_built built = as_planned(&chain, 0);
     struct shim_member members[N];
     char text[256];
-
     make_members(members);
     built.parts[0].receive.nic = 9;
     CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings.chains[0].gpus[0], &built,
@@ -238,7 +230,6 @@ TEST(single)
         .rank = 7, .ranks = 8, .channels = 1, .complete = true, .connected = true};
     int32_t first[TCCL_CHAIN_RINGS] = {0}, second[TCCL_CHAIN_RINGS] = {1};
     char text[256];
-
     built.parts[0] = (struct shim_part){.prev = 6, .next = 0, .send = net, .receive = net};
     CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.rings.chains[0].gpus[0], &built, first,
                               first, text),
@@ -344,7 +335,6 @@ TEST(set_differs)
     static const int in_order[] = {0, 1, 2};
     struct shim_chain chain = make_set(false);
     struct shim_built built = set_as_planned(&chain, 0, in_order, 3);
-
     built.parts[1].send.nic = 6; /* the second ring leaves by 5 */
     expect(&chain, 0, &built, SHIM_DIFFERS,
            "41 to the network: NCCL's NIC 6 in place of 5 (mlx5_0)");

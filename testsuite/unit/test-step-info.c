@@ -137,14 +137,12 @@ TEST(components)
     CHECK_INT(step.key.het_offset, 1);
     CHECK_INT(step.node, 1);
     tccl_step_clear(&step);
-
     env[2] = "SLURM_JOB_ID_HET_GROUP_0=2"; /* somebody else's job: components have no gaps */
     CHECK_INT(step_info_read(&items, env, &step, &place, ERR), 0);
     CHECK_INT(step.key.het_job, 0);
     CHECK_INT(step.key.job, 4);
     tccl_step_clear(&step);
     env[2] = "SLURM_JOB_ID_HET_GROUP_0=3";
-
     env[4] = "SLURM_STEP_NODELIST=n[1-3]";
     env[5] = "SLURM_STEP_NUM_NODES=3";
     CHECK_FAILS(
@@ -159,7 +157,6 @@ TEST(components)
     CHECK(place.spans && !place.first && place.speaks);
     CHECK_INT(step.key.het_offset, 1);
     tccl_step_clear(&step);
-
     items = (struct step_items){.job = 9, .n_nodes = 2, .node = 0}; /* variables of another job */
     env[4] = "SLURM_STEP_NODELIST=n[2-3]";
     env[5] = "SLURM_STEP_NUM_NODES=2";
@@ -167,7 +164,6 @@ TEST(components)
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
     CHECK_INT(step.key.het_job, 0);
     tccl_step_clear(&step);
-
     env[5] = "SLURM_STEP_NUM_NODES=3"; /* srun A : B, which says nothing of its components */
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
     CHECK(place.spans && place.first && place.speaks);
@@ -297,7 +293,6 @@ TEST(arrays)
     check_array(0, 17, 0, "SLURM_ARRAY_TASK_ID=x", 0, 0); /* slurmstepd's atoi makes 0 of it */
     check_array(0, 17, 3, "SLURM_ARRAY_TASK_ID=3x", 0, 0);
     check_array(0, 17, 3, "SLURM_ARRAY_JOB_ID=4294967313", 0, 0);
-
     char *inherited[] = {"SLURM_ARRAY_JOB_ID=17", "SLURM_ARRAY_TASK_ID=3", NULL}, *none[] = {NULL};
     struct step_items items = {.job = 19, .step = SLURM_BATCH_SCRIPT, .array_task = NO_VAL};
     CHECK(step_info_needs_no_array(&items, inherited));

@@ -28,7 +28,6 @@ TEST(read)
     tccl_system_read(check_folder(), &found);
     CHECK_STR(found.driver, "550.54.14");
     CHECK_STR(found.firmware, "2.1??? 03/04/2024");
-
     cleanup_json json_t *json = tccl_system_to_json(&found);
     tccl_system_from_json(json, &back);
     CHECK_STR(back.kernel, found.kernel);
@@ -55,7 +54,6 @@ static void test_profile(const char *source, const char *kernel)
     CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, kernel);
     tccl_profile_close(profile);
-
     CHECK_INT(
         system(check_printf(
             "sed -i 's/\"kernel\": *\"[^\"]*\"/\"kernel\": \"1.0\"/' %s/*/profile.json", cache)),

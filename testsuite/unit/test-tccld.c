@@ -232,23 +232,19 @@ TEST(gpus)
     struct tccl_outcome plan = join_once(&join);
     check_fallback(&plan, "n1: GPU 7 is not in the profile's machine, which has 4 GPUs");
     check_record(0, join.key.job, "failed", "GPU 7");
-
     join = new_join(new_key(), 0, 1);
     join.gres[0] = 1;
     join.n_gres = 2;
     plan = join_once(&join);
     check_fallback(&plan, "n1: GPU 1 is listed twice");
-
     join = new_join(new_key(), 0, 1);
     join.n_gres = 0;
     plan = join_once(&join);
     check_fallback(&plan, "n1: no GPU in this step");
-
     join = new_join(new_key(), 0, 1);
     join.n_gres = 3;
     plan = join_once(&join);
     check_fallback(&plan, "no chains for GPUs 0-2");
-
     join = new_join(new_key(), 0, 1);
     join.n_gres = 1;
     plan = join_once(&join);
@@ -264,20 +260,17 @@ TEST(modes)
     join.mode = TCCL_MODE_OFF;
     close(start_join(&join));
     check_record(0, key.job, "off", "");
-
     join = new_join(key = new_key(), 1, 2);
     join.mode = TCCL_MODE_AUTO;
     join.min_nodes = 3;
     struct tccl_outcome plan = join_once(&join); /* at once: the other node is not waited for */
     check_fallback(&plan, "policy: 2 nodes in this step, MinNodes is 3");
-
     join = new_join(key = new_key(), 0, 1);
     join.mode = TCCL_MODE_AUTO;
     join.min_gpus = 5;
     plan = join_once(&join);
     check_fallback(&plan, "policy: 4 GPUs in this step, MinGpus is 5");
     check_record(0, key.job, "failed", "MinGpus");
-
     join.key = new_key();
     join.min_gpus = 4;
     check_applied(join_once(&join));
@@ -637,7 +630,6 @@ TEST(bad_credentials)
     int fd = dial(1);
     send_frame(fd, for_other);
     check_hung_up(fd);
-
     cleanup_free char *good = seal(message, "n1", "tool");
     cleanup_free char *answer = NULL;
     size_t size;
@@ -646,7 +638,6 @@ TEST(bad_credentials)
     close(fd);
     send_frame(fd = dial(1), good); /* again */
     check_hung_up(fd);
-
     /* The same message in a fresh credential is a replay too. */
     cleanup_free char *text = tccl_message_text(message), *fresh = NULL;
     CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid(), text, strlen(text),

@@ -10,7 +10,6 @@ TEST(ports_of_a_nic)
 {
     struct tccl_machine machine = *tccl_model_machine(load_machine("amd-4gpu"));
     struct tccl_topo topo;
-
     machine.n_nics = 4;
     for (int i = 0; i < 4; i++) {
         machine.nics[i] = machine.nics[0];

@@ -19,7 +19,6 @@ static void make_member(struct member *member)
 {
     unsigned rate = 0;
     uint64_t total = 0;
-
     memset(member, 0, sizeof(*member));
     member->start = rand() % (SPAN / 4);
     member->end = SPAN / 2 + rand() % (SPAN / 2);
@@ -40,7 +39,6 @@ static void make_member(struct member *member)
 static double brute_bytes(const struct member *member, int from, int to)
 {
     double sum = 0;
-
     for (int t = from; t < to; t++)
         sum += member->rate[t];
     return sum;
@@ -57,7 +55,6 @@ static void check_run(int n)
     struct tccl_run_result run;
     double slowest = INFINITY;
     int from, to, first = SPAN, last_start = 0, last = 0;
-
     for (int i = 0; i < n; i++) {
         make_member(&members[i]);
         traces[i] = &members[i].trace;
@@ -94,7 +91,6 @@ TEST(thinning)
 {
     static struct tccl_trace trace;
     int said = 3 * TCCL_TRACE_SAMPLES + rand() % 5000;
-
     tccl_trace_begin(&trace, 1000);
     for (int i = 1; i <= said; i++)
         tccl_trace_add(&trace, 1000 + i * 10, (uint64_t)i * 70);
@@ -115,7 +111,6 @@ TEST(thinned_steps)
     static uint64_t truth[4 * TCCL_TRACE_SAMPLES];
     uint64_t total = 0;
     int said = 4 * TCCL_TRACE_SAMPLES;
-
     tccl_trace_begin(&trace, 0);
     for (int i = 1; i < said; i++) {
         total += (unsigned)rand() % 100;
@@ -134,7 +129,6 @@ TEST(apart)
     static struct tccl_trace a, b;
     const struct tccl_trace *traces[] = {&a, &b};
     struct tccl_run_result run;
-
     tccl_trace_begin(&a, 0);
     tccl_trace_add(&a, 100, 100);
     tccl_trace_begin(&b, 100);

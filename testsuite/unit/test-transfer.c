@@ -5,7 +5,6 @@
 static tccl_transfer one(const char *text)
 {
     struct tccl_set set;
-
     CHECK_INT(tccl_set_parse(text, &set, ERR), 0);
     CHECK_INT(set.count, 1);
     return set.transfers[0];
@@ -17,7 +16,6 @@ TEST(numbers)
 {
     int valid = 0;
     char text[12];
-
     for (int i = 0; i < 2 * TCCL_TRANSFERS; i++) {
         tccl_transfer transfer = (tccl_transfer)i;
         if (!tccl_transfer_valid(transfer))
@@ -38,7 +36,6 @@ TEST(impossible)
 {
     struct tccl_device gpu = {TCCL_GPU, 0}, memory = {TCCL_MEMORY, 0}, nic = {TCCL_NIC, 0};
     struct tccl_device far = {TCCL_GPU, 16}, strange = {7, 0};
-
     CHECK(!tccl_transfer_valid(tccl_transfer_make(memory, false, gpu)));
     CHECK(!tccl_transfer_valid(tccl_transfer_make(gpu, false, nic)));
     CHECK(!tccl_transfer_valid(tccl_transfer_make(nic, true, nic)));
@@ -51,7 +48,6 @@ TEST(impossible)
 TEST(flow)
 {
     tccl_transfer write = one("g1>m2"), read = one("g3<g4");
-
     CHECK(!tccl_transfer_reads(write));
     CHECK_INT(tccl_transfer_source(write).kind, TCCL_GPU);
     CHECK_INT(tccl_transfer_source(write).index, 1);
@@ -64,7 +60,6 @@ TEST(flow)
 static void check_refused(const char *text, const char *why)
 {
     struct tccl_set set;
-
     CHECK_FAILS(tccl_set_parse(text, &set, ERR), why);
 }
 
@@ -76,7 +71,6 @@ TEST(parse)
                                       "g0>",   "g0=g1",  "g0>g1x", "g0001>g1"};
     struct tccl_set set;
     char text[TCCL_SET_TEXT];
-
     CHECK_INT(tccl_set_parse(" g1>g0,g0>g1\n n0<m1,\tn15>g15 ", &set, NULL), 0);
     tccl_set_format(&set, text);
     CHECK_STR(text, "g0>g1 g1>g0 n15>g15 n0<m1");
@@ -93,7 +87,6 @@ TEST(repeats)
 {
     struct tccl_set set = {0}, other;
     char text[TCCL_SET_TEXT];
-
     CHECK_INT(tccl_set_parse_repeats("g1>g0 g0>g1 g1>g0", &set, NULL), 0);
     CHECK_INT(set.count, 3);
     CHECK(tccl_set_repeats(&set));
@@ -114,7 +107,6 @@ TEST(full)
 {
     struct tccl_set set = {0};
     char text[TCCL_SET_TEXT + 16];
-
     for (int i = 0; i < TCCL_MAX_SET; i++) {
         struct tccl_device gpu = {TCCL_GPU, (uint8_t)(i / 16)}, memory = {TCCL_MEMORY, i % 16};
         CHECK_INT(tccl_set_add(&set, tccl_transfer_make(gpu, false, memory)), 0);

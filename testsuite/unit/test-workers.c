@@ -18,7 +18,6 @@ static bool too_busy;
 static struct tccl_set parse(const char *text)
 {
     struct tccl_set set = {0};
-
     CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
     return set;
 }
@@ -32,7 +31,6 @@ static struct pool make_pool(const struct tccl_site *site, const struct tccl_mov
 {
     const struct tccl_workers_options options = {.gpu = gpu, .prepare_limit = 60, .run_limit = 60};
     struct pool pool = {.workspace = tccl_workspace_new(site, &settings, ERR)};
-
     if (pool.workspace)
         pool.workers = tccl_workers_new(pool.workspace, &options, ERR);
     if (!pool.workers) {
@@ -62,7 +60,6 @@ static int two_cpus(int cpus[2])
 {
     cpu_set_t usable;
     int count = 0;
-
     sched_getaffinity(0, sizeof(usable), &usable);
     for (int cpu = 0; cpu < CPU_SETSIZE && count < 2; cpu++)
         if (CPU_ISSET(cpu, &usable))
@@ -90,7 +87,6 @@ static bool is_let_run(int cpu)
 static bool are_two_let_run(const int cpus[2])
 {
     bool both = false;
-
     for (int i = 0; i < 100 && !both; i++) {
         pid_t pids[2];
         int status;
@@ -121,7 +117,6 @@ static void check_concurrency(const int cpus[2])
     cleared_by(free_pool) struct pool pool = make_pool(site, &tccl_mover_host);
     struct tccl_set set = parse("g0>m0 g1<m0");
     struct tccl_run_result run, best = {0};
-
     double until = tccl_seconds() + PATIENCE;
     do {
         CHECK_INT(tccl_workers_run(pool.workers, &set, 64 << 20, &run, NULL), 0);
@@ -143,7 +138,6 @@ static double best_of(struct tccl_workers *workers, const char *text)
     struct tccl_set set = parse(text);
     struct tccl_run_result run;
     double best = 0;
-
     for (int i = 0; i < 7; i++) {
         CHECK_INT(tccl_workers_run(workers, &set, 64 << 20, &run, NULL), 0);
         best = fmax(best, run.slowest);
@@ -158,7 +152,6 @@ static void check_congestion(const int cpus[2])
     CPU_SET(cpus[0], &site->gpu_cpus[1]);
     cleared_by(free_pool) struct pool pool = make_pool(site, &tccl_mover_host);
     double ratio = 1;
-
     double until = tccl_seconds() + PATIENCE;
     while (ratio >= 0.65 && tccl_seconds() < until) {
         double alone = best_of(pool.workers, "g0>m0"), both = best_of(pool.workers, "g0>m0 g1>m0");
@@ -182,7 +175,6 @@ TEST(rates)
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(3), &puppet_mover);
     struct tccl_set set = parse("g0>m0 g1>m0 g2>m0");
     struct tccl_run_result run = {0};
-
     puppet->gbps[0] = 2;
     puppet->gbps[1] = 0.5;
     puppet->gbps[2] = 1;
@@ -226,7 +218,6 @@ TEST(mishaps)
     struct tccl_set set = parse("g0>m0 g1>m0");
     struct tccl_run_result run;
     long replaced = 0;
-
     for (size_t i = 0; i < COUNT(mishaps); i++) {
         struct tccl_error err = {0};
         CHECK_INT(tccl_workers_run(workers, &set, 1000000, &run, &err), 0);
@@ -253,7 +244,6 @@ TEST(idle_death)
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(2), &puppet_mover);
     struct tccl_set set = parse("g0>m0");
     struct tccl_run_result run;
-
     puppet->act[0] = PUPPET_FAILS_TO_OPEN;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, ERR), 1);
     CHECK_STR(check_err.text, "g0>m0: the strings are tangled");
@@ -274,7 +264,6 @@ TEST(workers_are_kept)
     struct pool pool = make_pool(puppet_site(2), &puppet_mover);
     struct tccl_set one = parse("g0>m0"), two = parse("g0>m0 g0<m0"), other = parse("g1>m0");
     struct tccl_run_result run;
-
     puppet->opened[0] = puppet->opened[1] = 0;
     for (int i = 0; i < 5; i++) {
         CHECK_INT(tccl_workers_run(pool.workers, &one, 100000, &run, NULL), 0);
@@ -306,7 +295,6 @@ TEST(all_places)
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(16), &puppet_mover);
     struct tccl_set set = {0};
     struct tccl_run_result run;
-
     set_copies(&pool, 16);
     for (int gpu = 0; gpu < 16; gpu++)
         for (int i = 0; i < TCCL_MAX_SET / 16; i++) /* some of them repeats */
@@ -328,7 +316,6 @@ TEST(repeats)
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(4), &puppet_mover);
     struct tccl_set set = {0};
     struct tccl_run_result run;
-
     CHECK_INT(tccl_set_parse_repeats("g0>m0 g0>m0 g0>m0 g1<m0", &set, NULL), 0);
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     CHECK_INT(tccl_workers_count(pool.workers), 4);
@@ -339,7 +326,6 @@ TEST(keepers)
     struct pool pool = make_pool(puppet_site(2), &mover);
     struct tccl_set set = parse("g0>m0");
     struct tccl_run_result run;
-
     CHECK_INT(tccl_workers_count(pool.workers), 2);
     CHECK_INT(tccl_workspace_loan(pool.workspace, 1)->turn, 1);
     CHECK_INT(tccl_workspace_loan(pool.workspace, 1)->bytes, 42);
@@ -353,7 +339,6 @@ TEST(keepers)
     CHECK_INT(tccl_workspace_loan(pool.workspace, 0)->turn, 1);
     CHECK_INT(tccl_workers_replaced(pool.workers), 1);
     free_pool(&pool);
-
     struct tccl_workspace *workspace = tccl_workspace_new(puppet_site(2), &settings, NULL);
     const struct tccl_workers_options options = {
         .gpu = &mover, .prepare_limit = 60, .run_limit = 60};
@@ -372,7 +357,6 @@ TEST(slow_leaving)
     struct pool pool = make_pool(puppet_site(2), &puppet_mover);
     struct tccl_set set = parse("g0>m0 g1>m0");
     struct tccl_run_result run;
-
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     puppet->closed = 0;
     puppet->leaves = 1.5;
@@ -389,7 +373,6 @@ TEST(copies)
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(3), &puppet_mover);
     struct tccl_set set = parse("g0>g1"), memory = parse("g0>m0");
     struct tccl_run_result run;
-
     for (int i = 0; i < 3; i++)
         puppet->runs[i] = 0;
     set_copies(&pool, 2);
@@ -420,7 +403,6 @@ TEST(no_processes)
     struct tccl_set set = parse("g0>m0");
     const struct rlimit none = {0, 0};
     int status = 0;
-
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -452,7 +434,6 @@ static int shared_memory_files(void)
 {
     DIR *folder = opendir("/dev/shm");
     int count = 0;
-
     while (folder && readdir(folder))
         count++;
     if (folder)
@@ -466,7 +447,6 @@ static void lead_until_killed(int ready)
     struct pool pool = make_pool(puppet_site(2), &mover);
     struct tccl_set set = parse("g0>m0 g1>m0");
     struct tccl_run_result run;
-
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     puppet->act[1] = PUPPET_HANGS_MOVING;
     puppet->act[0] = PUPPET_IS_STUCK;
@@ -482,7 +462,6 @@ TEST(killed_leader)
 {
     int ready[2], status, inherited = 0, killed = 0, before = shared_memory_files();
     char byte;
-
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     puppet->acted[0] = 0;
     CHECK_INT(pipe(ready), 0);

@@ -20,7 +20,6 @@ static int first_node(void)
 {
     static int found = -1;
     struct bitmask *allowed = found < 0 ? numa_get_mems_allowed() : NULL;
-
     for (int node = 0; allowed && found < 0 && node <= numa_max_node(); node++)
         if (numa_bitmask_isbitset(allowed, (unsigned)node) && numa_node_size64(node, NULL) > 0)
             found = node;
@@ -33,7 +32,6 @@ static struct tccl_workspace *make_workspace(size_t region, bool bind)
 {
     const struct tccl_workspace_settings settings = {.region = region, .bind = bind};
     struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, ERR);
-
     if (!workspace) {
         fprintf(stderr, "%s\n", check_err.text);
         exit(1);
@@ -48,7 +46,6 @@ TEST(shared)
     struct tccl_workspace *workspace = make_workspace(BYTES, false);
     size_t region = workspace->settings.region;
     long page = sysconf(_SC_PAGESIZE);
-
     CHECK(region >= BYTES && region % (size_t)page == 0);
     fflush(stdout);
     pid_t pid = fork();
@@ -80,7 +77,6 @@ TEST(bound)
     struct tccl_workspace *workspace = make_workspace(1 << 20, true);
     unsigned char *memory =
         tccl_workspace_region(workspace, (struct tccl_device){TCCL_MEMORY, 1}, 63, ERR);
-
     CHECK_STR(check_err.text, "");
     for (size_t at = 0; memory && at < 1 << 20; at += 4096) {
         int node = -1, policy = -1;
@@ -106,7 +102,6 @@ static void check_refused(int node, size_t region, bool bind, const char *begins
 TEST(bad_nodes)
 {
     char full[64];
-
     check_refused(57, 1 << 20, true, "host memory can't be bound to NUMA node 57: ");
     check_refused(100000, 1 << 20, true, "no NUMA node 100000");
     const struct tccl_machine two = site.machine;
@@ -128,7 +123,6 @@ static bool is_only_node(void)
     glob_t nodes = {0};
     bool only =
         glob("/sys/devices/system/node/node[0-9]*", 0, NULL, &nodes) != 0 || nodes.gl_pathc == 1;
-
     globfree(&nodes);
     return only;
 }
@@ -149,7 +143,6 @@ static void check_only_node(void)
 static void check_forbidden(unsigned call, const char *begins)
 {
     int status = 0;
-
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
