@@ -73,16 +73,11 @@ static void begin_graph(int id, unsigned pattern, int channels, double intra, do
                   within, outside);
 }
 
-/* The ring is graph 0, its pattern 4. */
-static void add_rings(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                      const struct shim_nominal *ring, int channels, enum shim_path intra,
-                      enum shim_path inter, struct shim_text *text)
+/* One ring after the other, each as a channel. */
+static void add_channels(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                         int channels, struct shim_text *text)
 {
     const struct tccl_named_chain *first = &chain->rings.chains[0];
-    begin_graph(0, 4, channels, ring->speed_intra * ring->channels,
-                ring->speed_inter * ring->channels,
-                first->n_gpus > 1 ? shim_path_name(intra) : "LOC",
-                first->closed ? "PIX" : shim_path_name(inter), text);
     for (int i = 0; i < channels; i++) {
         int at = i % chain->rings.n;
         const struct tccl_named_chain *path = &chain->rings.chains[at];
@@ -95,6 +90,19 @@ static void add_rings(const struct shim_chain *chain, const struct shim_numbers 
     shim_text_add(text, "</graph>\n");
 }
 
+/* The ring is graph 0, its pattern 4. */
+static void add_rings(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                      const struct shim_nominal *ring, int channels, enum shim_path intra,
+                      enum shim_path inter, struct shim_text *text)
+{
+    const struct tccl_named_chain *first = &chain->rings.chains[0];
+    begin_graph(0, 4, channels, ring->speed_intra * ring->channels,
+                ring->speed_inter * ring->channels,
+                first->n_gpus > 1 ? shim_path_name(intra) : "LOC",
+                first->closed ? "PIX" : shim_path_name(inter), text);
+    add_channels(chain, numbers, channels, text);
+}
+
 double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
                             double tree, double speed_tree, double speed_ring)
 {
@@ -102,13 +110,27 @@ double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_ba
                           chain->gbps, tree);
 }
 
-static bool has_tree(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                     const struct shim_baseline *own)
+static bool knows_tree(const struct shim_nominal *tree)
 {
     enum { BALANCED = 1, TREE = 3 };
-    return !chain->rings.chains[0].closed && chain->tree.gbps > 0 && numbers->tree >= 0 &&
-           own->tree.channels > 0 && (own->tree.pattern == BALANCED || own->tree.pattern == TREE) &&
-           own->tree.speed_intra < 1e6 && own->tree.speed_inter < 1e6;
+    return tree->channels > 0 && (tree->pattern == BALANCED || tree->pattern == TREE) &&
+           tree->speed_intra < 1e6 && tree->speed_inter < 1e6;
+}
+
+/* Within a node NCCL's search may find no trees with as many channels as there are rings, and has
+ * a single one then, and a single ring. */
+static bool has_trees_along(const struct shim_chain *chain)
+{
+    return chain->rings.chains[0].closed && chain->rings.n > 1;
+}
+
+static void add_trees_along(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                            const struct shim_nominal *tree, int channels, enum shim_path intra,
+                            struct shim_text *text)
+{
+    begin_graph(1, tree->pattern, channels, tree->speed_intra * tree->channels,
+                tree->speed_inter * tree->channels, shim_path_name(intra), "PIX", text);
+    add_channels(chain, numbers, channels, text);
 }
 
 /* The tree is graph 1, of which NCCL takes no more channels than the rings have, and of these no
@@ -138,6 +160,7 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
                struct shim_text *text, struct tccl_error *why)
 {
+    const struct tccl_named_chain *first = &chain->rings.chains[0];
     if (check_numbers(chain, numbers, why) != 0)
         return -1;
     if (own->ring.channels == 0 || own->ring.speed_intra > 1e6 || own->ring.speed_inter > 1e6)
@@ -147,7 +170,9 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
     shim_text_add(text, "<graphs version=\"1\">\n");
     add_rings(chain, numbers, &own->ring, channels, intra, inter, text);
     struct shim_text without = *text;
-    if (has_tree(chain, numbers, own))
+    if (has_trees_along(chain) && knows_tree(&own->tree))
+        add_trees_along(chain, numbers, &own->tree, channels, intra, text);
+    else if (!first->closed && chain->tree.gbps > 0 && numbers->tree >= 0 && knows_tree(&own->tree))
         add_tree(chain, numbers, own, shim_graph_channels(own->tree.channels, chain->rings.n),
                  text);
     shim_text_add(text, "</graphs>\n");

@@ -158,16 +158,17 @@ struct shim_numbers {
 int shim_graph_channels(int own, int n);
 
 /* Writes <graphs> with the rings (id 0), one channel after the other, and the tree (id 1) where one
- * is planned. The rings' channels and speeds are those that NCCL's own search has for its rings on
- * this node (own->ring), with shim_graph_channels of them, which are as fast together, or with as
- * many (apart): of several rings the first ones then. From them
- * NCCL reckons how long each algorithm and protocol takes for a size, after it has taken the least
- * of all nodes, of each number by itself. So the tree gives way to the ring, and LL to Simple, at
- * the sizes at which they would without us, on nodes without a plan, too, and NCCL's tree has as
- * many channels as ever. A planned tree has NCCL's own speeds, too, but no more, beside the ring's,
- * than was measured of both. types: the farthest edge and end as NCCL will see them (never NVL: it
- * would use LL128, which needs NVLink). Returns 0, or -1 with why: too long, a number is negative,
- * or own is not known. */
+ * is planned; several rings of one node have trees along them, with NCCL's own speed, as its search
+ * may find none with so many channels, and takes the least of both. The rings' channels and speeds
+ * are those that NCCL's own search has for its rings on this node (own->ring), with
+ * shim_graph_channels of them, which are as fast together, or with as many (apart): of several
+ * rings the first ones then. From them NCCL reckons how long each algorithm and protocol takes for
+ * a size, after it has taken the least of all nodes, of each number by itself. So the tree gives
+ * way to the ring, and LL to Simple, at the sizes at which they would without us, on nodes without
+ * a plan, too, and NCCL's tree has as many channels as ever. A planned tree has NCCL's own speeds,
+ * too, but no more, beside the ring's, than was measured of both. types: the farthest edge and end
+ * as NCCL will see them (never NVL: it would use LL128, which needs NVLink). Returns 0, or -1 with
+ * why: too long, a number is negative, or own is not known. */
 int shim_graph(const struct shim_chain *chain, const struct shim_numbers *numbers,
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
                struct shim_text *text, struct tccl_error *why);

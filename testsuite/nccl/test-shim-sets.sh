@@ -8,6 +8,13 @@
 best amd-4gpu 2
 best dual-8gpu 1
 
+# Between these GPUs NCCL's search knows no way that is fast enough: its own ring and tree have one channel, "in simple order". Of a single
+# channel of trees it would take one ring.
+step "trees for rings where NCCL finds none"
+make_plans --rings 2 turin-pex890:0,2,4,6
+run_quietly turin-pex890 --gpus 0,2,4,6
+built 1
+
 # Out of node 1 by mlx5_0, into node 2 by mlx5_1; the second ring the other way round. Two edges of the sets are shared.
 rails=("dual-8gpu:0-5=mlx5_1 -g> 4 -w> 5 -m1> 2 -w> 3 -w> 0 -w> 1 -g> mlx5_0 | mlx5_0 -g> 1 -w> 0 -w> 3 -w> 2 -m1> 5 -w> 4 -g> mlx5_1"
     "dual-8gpu:0-5=mlx5_1 -g> 5 -w> 4 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_1 | mlx5_0 -g> 0 -w> 1 -w> 2 -w> 3 -m1> 5 -w> 4 -g> mlx5_1")

@@ -185,6 +185,25 @@ static const char *check_tree(const char *at, const struct shim_chain *chain,
     return check_tag(at, "graph", true);
 }
 
+/* Along each of several rings of one node: as many channels as these, as fast together as NCCL's
+ * own trees. */
+static const char *check_trees(const char *at, const struct shim_chain *chain,
+                               const struct shim_numbers *numbers, const struct shim_baseline *own)
+{
+    struct tag tag;
+    int channels = channels_of(own->ring.channels, chain->rings.n);
+    double speed = own->tree.speed_intra * own->tree.channels / channels;
+    at = read_tag(at, &tag);
+    CHECK_STR(tag.name, "graph");
+    CHECK_STR(value_of(&tag, "id"), "1");
+    CHECK_INT(atoi(value_of(&tag, "pattern")), own->tree.pattern);
+    CHECK_INT(atoi(value_of(&tag, "nchannels")), channels);
+    CHECK(is_near(speed_of(&tag, "speedintra"), speed < 0.1 ? 0.1 : speed));
+    for (int i = 0; i < channels; i++)
+        at = check_channel(at, chain, i % chain->rings.n, numbers);
+    return check_tag(at, "graph", true);
+}
+
 static void check_chain(const struct shim_chain *chain, const struct shim_numbers *numbers)
 {
     char file[TEXT] = "";
@@ -198,6 +217,8 @@ static void check_chain(const struct shim_chain *chain, const struct shim_number
     at = check_graph(at, chain, numbers, &own->ring);
     if (chain->tree.gbps > 0 && !chain->rings.chains[0].closed && numbers->tree >= 0)
         at = check_tree(at, chain, numbers, own);
+    if (chain->rings.chains[0].closed && chain->rings.n > 1)
+        at = check_trees(at, chain, numbers, own);
     at = check_tag(at, "graphs", true);
     CHECK(read_tag(at, &rest) == NULL);
 }
