@@ -95,43 +95,26 @@ static bool begins_with_one(const char *text, const char *const *prefixes)
     return false;
 }
 
-/* This process's environment but for what is left out, with the safe PATH. Borrows. */
-static char **new_environment(char *path, const char *const *without)
-{
-    size_t count = 0, kept = 0;
-    while (environ[count])
-        count++;
-    char **environment = calloc(count + 2, sizeof(*environment));
-    for (size_t i = 0; environment && i < count; i++)
-        if (strncmp(environ[i], "PATH=", strlen("PATH=")) != 0 &&
-            !begins_with_one(environ[i], without))
-            environment[kept++] = environ[i];
-    if (environment)
-        environment[kept] = path;
-    return environment;
-}
-
 static int prepare(const char *const argv[], const char *const *without, struct start *start)
 {
     *start = (struct start){.argv = argv, .path = search_path()};
     if (start->path)
         start->program = find_program(argv[0], start->path);
-    if (start->program)
-        start->environment = new_environment(start->path, without);
+    if (start->program) {
+        /* This process's environment but for what is left out, with the safe PATH. Borrows. */
+        size_t count = 0, kept = 0;
+        while (environ[count])
+            count++;
+        char **environment = calloc(count + 2, sizeof(*environment));
+        for (size_t i = 0; environment && i < count; i++)
+            if (strncmp(environ[i], "PATH=", strlen("PATH=")) != 0 &&
+                !begins_with_one(environ[i], without))
+                environment[kept++] = environ[i];
+        if (environment)
+            environment[kept] = start->path;
+        start->environment = environment;
+    }
     return start->environment ? 0 : -1;
-}
-
-/* In the child: no memory, no locks. Threads of tccld block all signals. */
-static void become(const struct start *start, int out, int err)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2)
-        execve(start->program, (char *const *)start->argv, start->environment);
-    _exit(NOT_STARTED);
 }
 
 /* Appends the available output; drops what exceeds size. Returns false at the end. */
@@ -204,8 +187,17 @@ static int run(const struct start *start, int64_t deadline, struct tccl_command_
     }
     cleanup_close int err_end = err[0];
     pid_t pid = fork();
-    if (pid == 0)
-        become(start, out[1], err[1]);
+    if (pid == 0) {
+        /* In the child: no memory, no locks. Threads of tccld block all signals. */
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        signal(SIGPIPE, SIG_DFL);
+        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(out[1], 1) == 1 && dup2(err[1], 2) == 2)
+            execve(start->program, (char *const *)start->argv, start->environment);
+        _exit(NOT_STARTED);
+    }
     close(out[1]);
     close(err[1]);
     return pid < 0 ? TCCL_COMMAND_NONE : await(pid, out_end, err_end, deadline, output);

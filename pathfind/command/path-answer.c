@@ -320,20 +320,6 @@ static void print_stops(const struct route *route, FILE *out)
     }
 }
 
-/* The slowest and the fastest. */
-static void print_hops(const struct route *route, FILE *out)
-{
-    double slowest = INFINITY, fastest = 0;
-    for (int i = 0; route->hops && i < route->n; i++) {
-        slowest = fmin(slowest, route->hops[i]);
-        fastest = fmax(fastest, route->hops[i]);
-    }
-    if (route->hops && slowest == fastest)
-        fprintf(out, "hops       %.2f GB/s each\n", slowest);
-    else if (route->hops)
-        fprintf(out, "hops       %.2f to %.2f GB/s\n", slowest, fastest);
-}
-
 /* The first one, and how many more there are. */
 static void print_left_out(const struct route *route, FILE *out)
 {
@@ -357,7 +343,16 @@ void answer_print(const struct answer *answer, FILE *out)
         return;
     }
     print_stops(&answer->route, out);
-    print_hops(&answer->route, out);
+    /* The slowest and the fastest. */
+    double slowest = INFINITY, fastest = 0;
+    for (int i = 0; answer->route.hops && i < answer->route.n; i++) {
+        slowest = fmin(slowest, answer->route.hops[i]);
+        fastest = fmax(fastest, answer->route.hops[i]);
+    }
+    if (answer->route.hops && slowest == fastest)
+        fprintf(out, "hops       %.2f GB/s each\n", slowest);
+    else if (answer->route.hops)
+        fprintf(out, "hops       %.2f to %.2f GB/s\n", slowest, fastest);
     print_left_out(&answer->route, out);
     print_bandwidth(answer, out);
     /* NCCL's block does one thing after the other (ring/reach.h). */

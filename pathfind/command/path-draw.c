@@ -35,19 +35,6 @@ struct shared {
     char names[NAMES_TEXT]; /* "n1-n4, n7" */
 };
 
-/* Appends "n1-n4" to the names, or "..." once there are too many. */
-static void add_names(struct shared *shared, int first, int count)
-{
-    char name[32];
-    size_t length = strlen(shared->names);
-    format_nodes(first, count, name);
-    if (length + strlen(name) + 8 < sizeof(shared->names))
-        snprintf(shared->names + length, sizeof(shared->names) - length, "%s%s", length ? ", " : "",
-                 name);
-    else if (!strstr(shared->names, "..."))
-        strcat(shared->names, ", ...");
-}
-
 /* Returns 0, or -1: out of memory. */
 static int make_panels(const struct answer *answer, struct tccl_panels *panels)
 {
@@ -63,7 +50,15 @@ static int make_panels(const struct answer *answer, struct tccl_panels *panels)
             k++;
         kinds += k == kinds;
         shared[k].stop = shared[k].stop ? shared[k].stop : stop;
-        add_names(&shared[k], i, n);
+        /* Appends "n1-n4" to the names, or "..." once there are too many. */
+        char name[32];
+        size_t length = strlen(shared[k].names);
+        format_nodes(i, n, name);
+        if (length + strlen(name) + 8 < sizeof(shared[k].names))
+            snprintf(shared[k].names + length, sizeof(shared[k].names) - length, "%s%s",
+                     length ? ", " : "", name);
+        else if (!strstr(shared[k].names, "..."))
+            strcat(shared[k].names, ", ...");
     }
     panels->list = calloc((size_t)kinds * 2 + 1, sizeof(*panels->list));
     if (!shared || !panels->list)
@@ -77,26 +72,6 @@ static int make_panels(const struct answer *answer, struct tccl_panels *panels)
             make_panel(other, who, true, &panels->list[panels->n++]);
     }
     return 0;
-}
-
-static void put_title(const struct answer *answer, FILE *out)
-{
-    char text[200];
-    int n = answer->route.n;
-    int rings = route_rings(&answer->route), length = 0;
-    if (rings > 1)
-        length = snprintf(text, sizeof(text), "%d rings of %.2f GB/s", rings,
-                          answer->route.gbps / rings);
-    snprintf(text + length, sizeof(text) - length, "%s over %d node%s: %s%.2f GB/s",
-             rings > 1 ? "" : "Ring", n, n == 1 ? "" : "s", rings > 1 ? "together " : "",
-             answer->route.gbps);
-    tccl_svg_text(MARGIN, MARGIN + 14, "title", text, out);
-    text[0] = '\0';
-    if (answer->baseline.n && answer->baseline.gbps > 0)
-        snprintf(text, sizeof(text),
-                 "baseline (NCCL's own rings): %.2f GB/s; this is %.2f times as fast",
-                 answer->baseline.gbps, answer->route.gbps / answer->baseline.gbps);
-    tccl_svg_text(MARGIN, MARGIN + 36, "", text, out);
 }
 
 static int print_svg(FILE *out, const void *what, struct tccl_error *err)
@@ -116,7 +91,22 @@ static int print_svg(FILE *out, const void *what, struct tccl_error *err)
             width, height, width, height);
     tccl_svg_style(out);
     fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
-    put_title(answer, out);
+    char text[200];
+    int n = answer->route.n;
+    int rings = route_rings(&answer->route), length = 0;
+    if (rings > 1)
+        length = snprintf(text, sizeof(text), "%d rings of %.2f GB/s", rings,
+                          answer->route.gbps / rings);
+    snprintf(text + length, sizeof(text) - length, "%s over %d node%s: %s%.2f GB/s",
+             rings > 1 ? "" : "Ring", n, n == 1 ? "" : "s", rings > 1 ? "together " : "",
+             answer->route.gbps);
+    tccl_svg_text(MARGIN, MARGIN + 14, "title", text, out);
+    text[0] = '\0';
+    if (answer->baseline.n && answer->baseline.gbps > 0)
+        snprintf(text, sizeof(text),
+                 "baseline (NCCL's own rings): %.2f GB/s; this is %.2f times as fast",
+                 answer->baseline.gbps, answer->route.gbps / answer->baseline.gbps);
+    tccl_svg_text(MARGIN, MARGIN + 36, "", text, out);
     fprintf(out, "<g transform=\"translate(%d,%d)\">\n", MARGIN, TITLE);
     tccl_panels_svg(&panels, out);
     fputs("</g>\n</svg>\n", out);

@@ -119,9 +119,10 @@ static void print_place(const struct placing *placing, const struct tccl_place *
            place->collapses ? "  NCCL's own collapses" : "");
 }
 
-/* What the figures mean here. */
-static void print_notes(const struct placing *placing)
+static void print_places(const struct placing *placing)
 {
+    int shown = placing->n < SHOWN ? placing->n : SHOWN;
+    /* What the figures mean here. */
     char busy[64];
     list(placing->busy, busy);
     bool known = placing->source->model || placing->together;
@@ -134,12 +135,6 @@ static void print_notes(const struct placing *placing)
         printf("Beside GPUs %s, taken as one job.\n", busy);
     if (placing->k == 1)
         puts("One GPU has no ring on one node: ranked by what the others keep.");
-}
-
-static void print_places(const struct placing *placing)
-{
-    int shown = placing->n < SHOWN ? placing->n : SHOWN;
-    print_notes(placing);
     printf("%-18s%8s%8s%10s%8s  %s\n", "GPUs", "GB/s", "NCCL", "share", "rest", "rest's GPUs");
     for (int i = 0; i < shown; i++)
         print_place(placing, &placing->places[i]);

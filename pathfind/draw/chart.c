@@ -47,29 +47,6 @@ static double step_for(double range, int digits)
     return fmax(1, 10 * power);
 }
 
-/* The axis of columns begins at 0, that of a line at the smallest value, or at 1 if that is its
- * base. */
-static struct scale scale_of(const struct tccl_chart *chart)
-{
-    struct scale scale = {.least = chart->line ? MOST : 0, .most = chart->base ? 1 : 0};
-    for (int i = 0; i < chart->n_columns; i++) {
-        double height = 0; /* unknown values count as 0 */
-        for (int k = 0; k < (chart->line ? 1 : chart->n_series); k++)
-            height += fmax(0, value_of(&chart->columns[i], k));
-        scale.most = fmax(scale.most, height);
-        if (chart->line && height > 0)
-            scale.least = fmin(scale.least, height);
-    }
-    if (chart->base)
-        scale.least = fmin(scale.least, 1);
-    if (!(scale.least < scale.most))
-        scale = (struct scale){.least = fmin(scale.least, 0), .most = fmax(scale.most, 1)};
-    scale.step = step_for(scale.most - scale.least, chart->digits);
-    scale.least = floor(scale.least / scale.step + 1e-9) * scale.step;
-    scale.most = ceil(scale.most / scale.step - 1e-9) * scale.step;
-    return scale;
-}
-
 static double y_of(const struct scale *scale, double value)
 {
     return BOTTOM - (value - scale->least) / (scale->most - scale->least) * PLOT;
@@ -249,7 +226,24 @@ void tccl_chart_write(const struct tccl_chart *chart, FILE *out)
 {
     if (chart->n_columns == 0)
         return;
-    struct scale scale = scale_of(chart);
+    /* The axis of columns begins at 0, that of a line at the smallest value, or at 1 if that is its
+     * base. */
+    struct scale scale = {.least = chart->line ? MOST : 0, .most = chart->base ? 1 : 0};
+    for (int i = 0; i < chart->n_columns; i++) {
+        double height = 0; /* unknown values count as 0 */
+        for (int k = 0; k < (chart->line ? 1 : chart->n_series); k++)
+            height += fmax(0, value_of(&chart->columns[i], k));
+        scale.most = fmax(scale.most, height);
+        if (chart->line && height > 0)
+            scale.least = fmin(scale.least, height);
+    }
+    if (chart->base)
+        scale.least = fmin(scale.least, 1);
+    if (!(scale.least < scale.most))
+        scale = (struct scale){.least = fmin(scale.least, 0), .most = fmax(scale.most, 1)};
+    scale.step = step_for(scale.most - scale.least, chart->digits);
+    scale.least = floor(scale.least / scale.step + 1e-9) * scale.step;
+    scale.most = ceil(scale.most / scale.step - 1e-9) * scale.step;
     fprintf(out,
             "<figure class=\"chart\">\n<svg role=\"img\" width=\"100%%\" height=\"%d\" "
             "aria-label=\"",

@@ -50,24 +50,22 @@ void tccl_panels_place(struct tccl_panels *panels, double most)
     panels->height += tccl_svg_legend(0, 0, panels->width, looks_of(panels), NULL);
 }
 
-static void put_panel(const struct tccl_panel *panel, FILE *out)
-{
-    char detail[CUT + 8];
-    snprintf(detail, sizeof(detail), "%.*s%s", CUT, panel->detail,
-             strlen(panel->detail) > CUT ? "..." : "");
-    fprintf(out, "<g class=\"panel\" transform=\"translate(%.1f,%.1f)\">\n", panel->x, panel->y);
-    tccl_svg_text(1, 14, "head", panel->head, out);
-    tccl_svg_text(1, 34, "mono", detail, out);
-    fprintf(out, "<g transform=\"translate(1,%d)\">\n", HEAD);
-    tccl_svg_picture(&panel->picture, out);
-    fputs("</g>\n</g>\n", out);
-}
-
 void tccl_panels_svg(const struct tccl_panels *panels, FILE *out)
 {
     unsigned looks = looks_of(panels);
     double legend = tccl_svg_legend(0, 0, panels->width, looks, NULL);
-    for (int i = 0; i < panels->n; i++)
-        put_panel(&panels->list[i], out);
+    for (int i = 0; i < panels->n; i++) {
+        const struct tccl_panel *panel = &panels->list[i];
+        char detail[CUT + 8];
+        snprintf(detail, sizeof(detail), "%.*s%s", CUT, panel->detail,
+                 strlen(panel->detail) > CUT ? "..." : "");
+        fprintf(out, "<g class=\"panel\" transform=\"translate(%.1f,%.1f)\">\n", panel->x,
+                panel->y);
+        tccl_svg_text(1, 14, "head", panel->head, out);
+        tccl_svg_text(1, 34, "mono", detail, out);
+        fprintf(out, "<g transform=\"translate(1,%d)\">\n", HEAD);
+        tccl_svg_picture(&panel->picture, out);
+        fputs("</g>\n</g>\n", out);
+    }
     tccl_svg_legend(4, panels->height - legend + LEGEND / 4.0, panels->width, looks, out);
 }

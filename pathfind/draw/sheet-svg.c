@@ -392,19 +392,6 @@ static void open_sheet(const struct drawing *drawing)
     put_head(drawing->sheet, &width, out);
 }
 
-/* NCCL's own, and in grey the steps beside it. */
-static void put_others(const struct drawing *drawing)
-{
-    int i = drawing->n_ours;
-    fputs("<g class=\"nccl\">\n", drawing->out);
-    for (; i < drawing->n && !is_grey(&drawing->spots[i]); i++)
-        put_spot(drawing, &drawing->spots[i]);
-    fputs(i < drawing->n ? "</g>\n<g class=\"other\">\n" : "", drawing->out);
-    for (; i < drawing->n; i++)
-        put_spot(drawing, &drawing->spots[i]);
-    fputs("</g>\n", drawing->out);
-}
-
 int tccl_sheet_svg(const struct tccl_sheet *sheet, bool in_page, FILE *out)
 {
     int most = TCCL_CHAIN_RINGS * (CARDS + sheet->n_cards - sheet->n_ours);
@@ -422,7 +409,15 @@ int tccl_sheet_svg(const struct tccl_sheet *sheet, bool in_page, FILE *out)
         put_spot(&drawing, &spots[i]);
     for (int i = 0; i < drawing.n_ours; i += drawing.n_each)
         put_hops(&drawing, &spots[i]);
-    put_others(&drawing);
+    /* NCCL's own, and in grey the steps beside it. */
+    int i = drawing.n_ours;
+    fputs("<g class=\"nccl\">\n", drawing.out);
+    for (; i < drawing.n && !is_grey(&drawing.spots[i]); i++)
+        put_spot(&drawing, &drawing.spots[i]);
+    fputs(i < drawing.n ? "</g>\n<g class=\"other\">\n" : "", drawing.out);
+    for (; i < drawing.n; i++)
+        put_spot(&drawing, &drawing.spots[i]);
+    fputs("</g>\n", drawing.out);
     double width = drawing.width - 2 * MARGIN,
            legend = tccl_svg_legend(0, 0, width, drawing.looks, NULL),
            y = drawing.height - MARGIN - legend - put_notes(&drawing, 0, NULL);

@@ -263,23 +263,6 @@ static void make_label(const struct tccl_picture *picture, int i, struct label *
     place_label(arrow, 0, label);
 }
 
-static void put_labels(const struct tccl_picture *picture, FILE *out)
-{
-    struct label labels[TCCL_ALL_ARROWS];
-    for (int i = 0; i < picture->n_arrows; i++) {
-        const struct tccl_box *box = &labels[i].box;
-        make_label(picture, i, labels);
-        fprintf(
-            out,
-            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" rx=\"8\" "
-            "fill=\"%s\"/>\n",
-            box->x, box->y, box->w, box->h,
-            tccl_looks[picture->arrows[i].slow ? (int)TCCL_LOOK_SLOW : (int)picture->arrows[i].kind]
-                .colour);
-        tccl_svg_text(box->x + box->w / 2, box->y + 11.5, "step", labels[i].text, out);
-    }
-}
-
 /* Adds a chain's arrows, unless an equal one was there. */
 static void add_chain(const struct tccl_chain *chains, int i, struct tccl_picture *picture)
 {
@@ -294,17 +277,6 @@ static void add_chain(const struct tccl_chain *chains, int i, struct tccl_pictur
     picture->n_rings++;
 }
 
-static void rate_arrows(const struct tccl_rated *rated, struct tccl_picture *picture)
-{
-    for (int i = 0; i < picture->n_arrows; i++) {
-        struct tccl_arrow *arrow = &picture->arrows[i];
-        arrow->slow = rated->slow.count > 1 && tccl_set_has(&rated->slow, arrow->transfer);
-        for (int k = 0; k < rated->set.count; k++)
-            if (rated->set.transfers[k] == arrow->transfer)
-                arrow->gbps = rated->gbps[k];
-    }
-}
-
 void tccl_picture_make(const struct tccl_machine *machine, uint32_t gpus,
                        const struct tccl_chain *chains, int n, const struct tccl_rated *rated,
                        struct tccl_picture *picture)
@@ -316,7 +288,13 @@ void tccl_picture_make(const struct tccl_machine *machine, uint32_t gpus,
         if (chains[i].n_gpus > 0)
             add_chain(chains, i, picture);
     if (rated)
-        rate_arrows(rated, picture);
+        for (int i = 0; i < picture->n_arrows; i++) {
+            struct tccl_arrow *arrow = &picture->arrows[i];
+            arrow->slow = rated->slow.count > 1 && tccl_set_has(&rated->slow, arrow->transfer);
+            for (int k = 0; k < rated->set.count; k++)
+                if (rated->set.transfers[k] == arrow->transfer)
+                    arrow->gbps = rated->gbps[k];
+        }
     tccl_place_arrows(layout, picture->arrows, picture->n_arrows);
     /* Arrows below the devices may reach out of the node's box. */
     double deepest = layout->gpus[0].y + layout->gpus[0].h + 12 +
@@ -334,7 +312,19 @@ void tccl_svg_picture(const struct tccl_picture *picture, FILE *out)
             put_arrow(&picture->arrows[i], TCCL_LOOK_SLOW, out);
     for (int i = 0; i < picture->n_arrows; i++)
         put_arrow(&picture->arrows[i], picture->arrows[i].kind, out);
-    put_labels(picture, out);
+    struct label labels[TCCL_ALL_ARROWS];
+    for (int i = 0; i < picture->n_arrows; i++) {
+        const struct tccl_box *box = &labels[i].box;
+        make_label(picture, i, labels);
+        fprintf(
+            out,
+            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" rx=\"8\" "
+            "fill=\"%s\"/>\n",
+            box->x, box->y, box->w, box->h,
+            tccl_looks[picture->arrows[i].slow ? (int)TCCL_LOOK_SLOW : (int)picture->arrows[i].kind]
+                .colour);
+        tccl_svg_text(box->x + box->w / 2, box->y + 11.5, "step", labels[i].text, out);
+    }
 }
 
 unsigned tccl_picture_looks(const struct tccl_picture *picture)

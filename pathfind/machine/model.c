@@ -300,25 +300,6 @@ static int read_lists(struct builder *builder, const json_t *json, struct tccl_e
     return read_each(builder, rules, "rules", read_rule, err);
 }
 
-/* Orders the uses by transfer too. Returns 0, or -1 without memory. */
-static int index_uses(struct tccl_model *model)
-{
-    uint32_t next[TCCL_TRANSFERS + 1] = {0};
-    model->by_transfer = calloc(model->n_uses + 1, sizeof(*model->by_transfer));
-    if (!model->by_transfer)
-        return -1;
-    for (size_t i = 0; i < model->n_uses; i++)
-        next[model->by_limit[i].transfer + 1]++;
-    for (int i = 0; i < TCCL_TRANSFERS; i++)
-        next[i + 1] += next[i];
-    memcpy(model->uses_of, next, sizeof(next));
-    for (size_t i = 0; i < model->n_uses; i++) {
-        const struct tccl_model_use *use = &model->by_limit[i];
-        model->by_transfer[next[use->transfer]++] = *use;
-    }
-    return 0;
-}
-
 /* Is each possible transfer limited by something, also when it runs alone? */
 static int check_limited(const struct tccl_model *model, struct tccl_error *err)
 {
@@ -358,8 +339,20 @@ static int read_model(struct builder *builder, const json_t *json, struct tccl_e
     }
     if (read_lists(builder, json, err) != 0)
         return -1;
-    if (index_uses(model) != 0)
+    /* Orders the uses by transfer too. */
+    uint32_t next[TCCL_TRANSFERS + 1] = {0};
+    model->by_transfer = calloc(model->n_uses + 1, sizeof(*model->by_transfer));
+    if (!model->by_transfer)
         return tccl_fail(err, "out of memory");
+    for (size_t i = 0; i < model->n_uses; i++)
+        next[model->by_limit[i].transfer + 1]++;
+    for (int i = 0; i < TCCL_TRANSFERS; i++)
+        next[i + 1] += next[i];
+    memcpy(model->uses_of, next, sizeof(next));
+    for (size_t i = 0; i < model->n_uses; i++) {
+        const struct tccl_model_use *use = &model->by_limit[i];
+        model->by_transfer[next[use->transfer]++] = *use;
+    }
     return check_limited(model, err);
 }
 
@@ -438,23 +431,6 @@ static void load(const struct tccl_model *model, tccl_transfer transfer, double 
 {
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
         loads[model->by_transfer[i].limit] += model->by_transfer[i].weight;
-}
-
-/* While all rates rise together, the first to stop is the slowest in the end: so the smallest rate
- * is known without going on: that at which the first limit is used up. */
-static double slowest(const struct tccl_model *model, const tccl_transfer *members, int count)
-{
-    uint64_t active[RULE_WORDS];
-    double loads[MAX_LIMITS], lowest = INFINITY;
-    memset(loads, 0, (size_t)model->n_limits * sizeof(*loads));
-    find_rules(model, members, count, active);
-    for (int i = 0; i < count; i++)
-        load(model, members[i], loads);
-    for (int i = 0; i < model->n_limits; i++)
-        if (loads[i] > 0 && model->limits[i].gbps < lowest * loads[i] &&
-            is_active(&model->limits[i], active))
-            lowest = model->limits[i].gbps / loads[i];
-    return lowest;
 }
 
 /* Progressive filling: the members that still rise, and what is left of each limit for them. */
@@ -569,7 +545,19 @@ int tccl_model_slowest(const struct tccl_model *model, const tccl_transfer *memb
 {
     if (check_members(model, members, count, err) != 0)
         return -1;
-    *gbps = slowest(model, members, count);
+    /* While all rates rise together, the first to stop is the slowest in the end: so the smallest
+     * rate is known without going on: that at which the first limit is used up. */
+    uint64_t active[RULE_WORDS];
+    double loads[MAX_LIMITS], lowest = INFINITY;
+    memset(loads, 0, (size_t)model->n_limits * sizeof(*loads));
+    find_rules(model, members, count, active);
+    for (int i = 0; i < count; i++)
+        load(model, members[i], loads);
+    for (int i = 0; i < model->n_limits; i++)
+        if (loads[i] > 0 && model->limits[i].gbps < lowest * loads[i] &&
+            is_active(&model->limits[i], active))
+            lowest = model->limits[i].gbps / loads[i];
+    *gbps = lowest;
     return 0;
 }
 

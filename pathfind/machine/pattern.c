@@ -43,26 +43,6 @@ static int whole_number(const char *text, int limit)
     return number < limit ? number : -1;
 }
 
-/* Reads what stands behind the kind (-1: any kind): "*", "3", "@1", "!@1". Returns 0, or -1. */
-static int parse_rest(const char *rest, int kind, const struct tccl_machine *machine,
-                      struct tccl_devices *devices)
-{
-    if (strcmp(rest, "*") == 0)
-        return 0;
-    bool not_there = rest[0] == '!';
-    if (rest[not_there] == '@') {
-        int memory = whole_number(rest + not_there + 1, machine->n_memories);
-        if (memory >= 0)
-            keep_place(machine, memory, not_there, devices);
-        return memory < 0 ? -1 : 0;
-    }
-    int index = kind < 0 ? -1 : whole_number(rest, count_of(machine, kind));
-    if (index < 0)
-        return -1;
-    devices->of_kind[kind] = (uint16_t)(1u << index);
-    return 0;
-}
-
 static const struct tccl_devices *find_group(const struct tccl_groups *groups, const char *name)
 {
     for (int i = 0; i < groups->count; i++)
@@ -86,7 +66,22 @@ static int parse_positive(const char *text, const struct tccl_machine *machine,
     for (int other = 0; other < 3; other++)
         if (letter && other != kind)
             devices->of_kind[other] = 0;
-    return parse_rest(text + (letter ? 1 : 0), kind, machine, devices);
+    /* Reads what stands behind the kind (-1: any kind): "*", "3", "@1", "!@1". */
+    const char *rest = text + (letter ? 1 : 0);
+    if (strcmp(rest, "*") == 0)
+        return 0;
+    bool not_there = rest[0] == '!';
+    if (rest[not_there] == '@') {
+        int memory = whole_number(rest + not_there + 1, machine->n_memories);
+        if (memory >= 0)
+            keep_place(machine, memory, not_there, devices);
+        return memory < 0 ? -1 : 0;
+    }
+    int index = kind < 0 ? -1 : whole_number(rest, count_of(machine, kind));
+    if (index < 0)
+        return -1;
+    devices->of_kind[kind] = (uint16_t)(1u << index);
+    return 0;
 }
 
 static int parse_endpoint(const char *text, const struct tccl_machine *machine,

@@ -337,30 +337,6 @@ static bool side_has(const struct tccl_side *side, tccl_transfer transfer)
     return false;
 }
 
-/* Single transfers that were measured together, or foretold, and reach less than sharing leaves
- * them: they collapse, and beside more they are no faster. Returns by what that is known; by
- * bounds: there are none. */
-static enum tccl_basis collapse(const struct tccl_together *together,
-                                const struct question *question,
-                                const struct tccl_side *const *sides, double least, double *gbps)
-{
-    enum tccl_basis by = TCCL_BASIS_BOUNDS;
-    for (int i = 0; together && i < together->count; i++) {
-        const struct entry *entry = &together->entries[i];
-        if (!entry->singles || basis_of(entry) == TCCL_BASIS_BOUNDS ||
-            entry->slowest >= REFUTES * least || !is_part(entry, question))
-            continue;
-        if (by == TCCL_BASIS_BOUNDS || basis_of(entry) > by)
-            by = basis_of(entry);
-        for (int k = 0; k < entry->n; k++)
-            for (int side = 0; side < question->n; side++)
-                if (entry->by_hash[k].gbps < REFUTES * least &&
-                    side_has(sides[side], entry->by_hash[k].first))
-                    gbps[side] = fmin(gbps[side], sides[side]->rings * entry->by_hash[k].gbps);
-    }
-    return by;
-}
-
 /* Returns by what it is known. */
 static enum tccl_basis bound(const struct tccl_together *together, const struct question *question,
                              const struct tccl_side *const *sides, double *gbps)
@@ -380,7 +356,23 @@ static enum tccl_basis bound(const struct tccl_together *together, const struct 
         if (sides[i]->alone > 0)
             gbps[i] = fmin(gbps[i], sides[i]->alone);
     }
-    return collapse(together, question, sides, least, gbps);
+    /* Single transfers that were measured together, or foretold, and reach less than sharing leaves
+     * them: they collapse, and beside more they are no faster. */
+    enum tccl_basis by = TCCL_BASIS_BOUNDS;
+    for (int i = 0; together && i < together->count; i++) {
+        const struct entry *entry = &together->entries[i];
+        if (!entry->singles || basis_of(entry) == TCCL_BASIS_BOUNDS ||
+            entry->slowest >= REFUTES * least || !is_part(entry, question))
+            continue;
+        if (by == TCCL_BASIS_BOUNDS || basis_of(entry) > by)
+            by = basis_of(entry);
+        for (int k = 0; k < entry->n; k++)
+            for (int side = 0; side < question->n; side++)
+                if (entry->by_hash[k].gbps < REFUTES * least &&
+                    side_has(sides[side], entry->by_hash[k].first))
+                    gbps[side] = fmin(gbps[side], sides[side]->rings * entry->by_hash[k].gbps);
+    }
+    return by;
 }
 
 int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *const *sides, int n,

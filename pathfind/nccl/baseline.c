@@ -108,16 +108,6 @@ static void append(const struct tccl_machine *machine, const struct part *part, 
     }
 }
 
-static void close_chain(const struct tccl_machine *machine, const struct parts *parts, int c,
-                        int n_channels, struct tccl_chain *chain)
-{
-    const struct part *first = parts->list[0], *last = parts->list[parts->count - 1];
-    int channel = channel_of(parts, parts->count - 1, c, n_channels);
-    int tail = last->rings.gpus[channel][last->topo.n_gpus - 1], head = first->rings.gpus[c][0];
-    chain->edges[chain->n_gpus - 1] = parts->count == 1 ? edge_of(machine, first, c, tail, head)
-                                                        : between(machine, last, channel, first, c);
-}
-
 /* Channel c as a chain over all parts, which are connected by the network. */
 static void make_chain(const struct tccl_machine *machine, const struct parts *parts, int c,
                        int n_channels, struct tccl_chain *chain)
@@ -130,9 +120,14 @@ static void make_chain(const struct tccl_machine *machine, const struct parts *p
                 between(machine, parts->list[i - 1], channel_of(parts, i - 1, c, n_channels),
                         parts->list[i], channel);
     }
-    if (chain->closed)
-        close_chain(machine, parts, c, n_channels, chain);
-    else {
+    if (chain->closed) {
+        const struct part *first = parts->list[0], *last = parts->list[parts->count - 1];
+        int channel = channel_of(parts, parts->count - 1, c, n_channels);
+        int tail = last->rings.gpus[channel][last->topo.n_gpus - 1], head = first->rings.gpus[c][0];
+        chain->edges[chain->n_gpus - 1] = parts->count == 1
+                                              ? edge_of(machine, first, c, tail, head)
+                                              : between(machine, last, channel, first, c);
+    } else {
         int last_part = parts->count - 1;
         const struct part *first = parts->list[0], *last = parts->list[last_part];
         int channel = channel_of(parts, last_part, c, n_channels);
@@ -168,24 +163,6 @@ static void add_distinct(struct tccl_baseline *baseline, const struct tccl_chain
             return;
     if (baseline->set.n < TCCL_MAX_CHANNELS)
         baseline->set.rings[baseline->set.n++] = *chain;
-}
-
-static void make_chains(const struct tccl_machine *machine, const struct parts *parts, bool closed,
-                        struct tccl_baseline *baseline)
-{
-    int n_channels = TCCL_SEARCH_CHANNELS;
-    for (int i = 0; i < parts->count; i++)
-        if (parts->list[i]->rings.n_channels < n_channels)
-            n_channels = parts->list[i]->rings.n_channels;
-    for (int c = 0; c < n_channels; c++) {
-        struct tccl_chain chain;
-        memset(&chain, 0, sizeof(chain));
-        chain.closed = closed;
-        make_chain(machine, parts, c, n_channels, &chain);
-        if (closed)
-            turn_to_lowest(&chain);
-        add_distinct(baseline, &chain);
-    }
 }
 
 /* Searches the part, unless an older NCCL finds the same. before: its parts, or NULL. */
@@ -239,7 +216,19 @@ static int find(const struct tccl_machine *machine, uint32_t gpus, bool closed, 
         return tccl_fail(err, "the machine has no NIC");
     if (find_parts(machine, gpus, closed, (enum tccl_nccl)generation, before, parts, err) != 0)
         return -1;
-    make_chains(machine, parts, closed, baseline);
+    int n_channels = TCCL_SEARCH_CHANNELS;
+    for (int i = 0; i < parts->count; i++)
+        if (parts->list[i]->rings.n_channels < n_channels)
+            n_channels = parts->list[i]->rings.n_channels;
+    for (int c = 0; c < n_channels; c++) {
+        struct tccl_chain chain;
+        memset(&chain, 0, sizeof(chain));
+        chain.closed = closed;
+        make_chain(machine, parts, c, n_channels, &chain);
+        if (closed)
+            turn_to_lowest(&chain);
+        add_distinct(baseline, &chain);
+    }
     baseline->ring = parts->list[0]->rings.ring;
     baseline->tree = parts->list[0]->rings.tree;
     for (int i = 1; i < parts->count; i++) {

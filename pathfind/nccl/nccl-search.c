@@ -417,21 +417,6 @@ static void add_channel(struct search *search)
         start_at_nics(search);
 }
 
-/* A channel is complete: keeps the graph if it is better, and tries to add another channel. */
-static void complete(struct search *search)
-{
-    struct graph *now = &search->now;
-    now->n_channels++;
-    if (is_better(now, &search->best)) {
-        search->best = *now;
-        if (now->n_channels == now->max_channels)
-            search->steps = PERFECT;
-    }
-    if (now->n_channels < now->max_channels)
-        add_channel(search);
-    now->n_channels--;
-}
-
 static void visit(struct search *search, int gpu, struct spot spot)
 {
     int n_gpus = search->topo->n_gpus;
@@ -439,7 +424,18 @@ static void visit(struct search *search, int gpu, struct spot spot)
         return;
     search->steps--;
     if (spot.step == n_gpus) {
-        complete(search);
+        /* A channel is complete: keeps the graph if it is better, and tries to add another channel.
+         */
+        struct graph *now = &search->now;
+        now->n_channels++;
+        if (is_better(now, &search->best)) {
+            search->best = *now;
+            if (now->n_channels == now->max_channels)
+                search->steps = PERFECT;
+        }
+        if (now->n_channels < now->max_channels)
+            add_channel(search);
+        now->n_channels--;
         return;
     }
     search->now.gpus[search->now.n_channels][spot.step] = (uint8_t)gpu;
@@ -556,20 +552,6 @@ static void set_distances(const struct tccl_topo *topo, bool closed, struct limi
         limits->far_nics = TCCL_FAR_SYSTEM;
     if (closed)
         limits->near_nics = TCCL_FAR_SWITCH;
-}
-
-static void set_rates(const struct tccl_topo *topo, bool closed, struct limits *limits)
-{
-    limits->most = limits->total = 0;
-    for (int a = 0; a < topo->n_gpus; a++) {
-        const struct tccl_topo_gpu *gpu = &topo->gpus[a];
-        const struct tccl_way *ways = closed ? gpu->to_gpu : gpu->to_nic;
-        for (int i = 0; i < (closed ? topo->n_gpus : topo->n_nics); i++)
-            if (ways[i].n_links > 0)
-                limits->most = fmaxf(limits->most, ways[i].gbps);
-        limits->total = fmaxf(limits->total, gpu->slot);
-    }
-    limits->rates = rates_to_try(closed, limits->least_sm, topo->nccl);
 }
 
 static bool is_slowest(const struct limits *limits)
@@ -740,7 +722,17 @@ static void find_graph(struct search *search, int pattern, int least, int most)
     struct limits limits = {.least_sm = least_sm(topo), .steps = STEPS_ALL};
     limits.crossing = topo->n_nics > 1;
     set_distances(topo, search->closed, &limits);
-    set_rates(topo, search->closed, &limits);
+    bool closed = search->closed;
+    limits.most = limits.total = 0;
+    for (int a = 0; a < topo->n_gpus; a++) {
+        const struct tccl_topo_gpu *gpu = &topo->gpus[a];
+        const struct tccl_way *ways = closed ? gpu->to_gpu : gpu->to_nic;
+        for (int i = 0; i < (closed ? topo->n_gpus : topo->n_nics); i++)
+            if (ways[i].n_links > 0)
+                limits.most = fmaxf(limits.most, ways[i].gbps);
+        limits.total = fmaxf(limits.total, gpu->slot);
+    }
+    limits.rates = rates_to_try(closed, limits.least_sm, topo->nccl);
     search->best = (struct graph){
         .pattern = topo->n_gpus == 1 && pattern != RING ? TREE : pattern,
         .min_channels = least,

@@ -86,20 +86,6 @@ static float nic_slot_gbps(const struct tccl_nic *nic)
     return line <= 12.5F ? 12 : line <= 25 ? 24 : 48;
 }
 
-/* The uplink of a switch is taken to be as fast as the fastest slot of the machine, if nothing is
- * known. */
-static float switch_slot_gbps(const struct tccl_machine *machine, const struct tccl_switch *own)
-{
-    float best = (float)own->slot;
-    if (best > 0)
-        return best;
-    for (int i = 0; i < machine->n_gpus; i++)
-        best = fmaxf(best, gpu_slot_gbps(&machine->gpus[i]));
-    for (int i = 0; i < machine->n_nics; i++)
-        best = fmaxf(best, nic_slot_gbps(&machine->nics[i]));
-    return best;
-}
-
 /* Adds two links, one per direction. Returns the index of the first, or -1 if there is no room. */
 static int add_links(struct tccl_topo *topo, float gbps, bool pci)
 {
@@ -117,22 +103,6 @@ static void lower_key(char key[static TCCL_BUSID], const char *busid)
 {
     if (!key[0] || strcmp(busid, key) < 0)
         memcpy(key, busid, TCCL_BUSID);
-}
-
-/* Bus ids of all places: buses are numbered depth first, so that of a switch is next to the lowest
- * below it. */
-static void set_keys(const struct tccl_machine *machine, struct tree *tree)
-{
-    for (int i = 0; i < machine->n_gpus; i++) {
-        memcpy(tree->places[FIRST_GPU + i].key, machine->gpus[i].busid, TCCL_BUSID);
-        for (int s = machine->gpus[i].parent; s >= 0; s = machine->switches[s].parent)
-            lower_key(tree->places[FIRST_SWITCH + s].key, machine->gpus[i].busid);
-    }
-    for (int i = 0; i < machine->n_nics; i++) {
-        memcpy(tree->places[FIRST_NIC + i].key, machine->nics[i].busid, TCCL_BUSID);
-        for (int s = machine->nics[i].parent; s >= 0; s = machine->switches[s].parent)
-            lower_key(tree->places[FIRST_SWITCH + s].key, machine->nics[i].busid);
-    }
 }
 
 static int place_above(const struct tccl_machine *machine, int place)
@@ -254,8 +224,18 @@ static void meet_all(const struct tccl_machine *machine, enum tccl_nccl nccl, ui
 
 static float slot_gbps(const struct tccl_machine *machine, enum tccl_nccl nccl, int place)
 {
-    if (place < FIRST_GPU)
-        return switch_slot_gbps(machine, &machine->switches[place - FIRST_SWITCH]);
+    if (place < FIRST_GPU) {
+        /* The uplink of a switch is taken to be as fast as the fastest slot of the machine, if
+         * nothing is known. */
+        float best = (float)machine->switches[place - FIRST_SWITCH].slot;
+        if (best > 0)
+            return best;
+        for (int i = 0; i < machine->n_gpus; i++)
+            best = fmaxf(best, gpu_slot_gbps(&machine->gpus[i]));
+        for (int i = 0; i < machine->n_nics; i++)
+            best = fmaxf(best, nic_slot_gbps(&machine->nics[i]));
+        return best;
+    }
     if (place < FIRST_NIC)
         return gpu_slot_gbps(&machine->gpus[place - FIRST_GPU]);
     if (place < FIRST_PORT)
@@ -480,16 +460,6 @@ int tccl_topo_near_gpus(const struct tccl_topo *topo, int nic, int gpus[static T
     return best_ways(topo->nics[nic].to_gpu, topo->n_gpus, gpus);
 }
 
-/* The bits of a number below `count`, a power of two, in reverse order. */
-static int reverse_bits(int number, int count)
-{
-    int reversed = 0;
-    for (int bit = 1, mirror = count >> 1; bit < count; bit <<= 1, mirror >>= 1)
-        if (number & bit)
-            reversed |= mirror;
-    return reversed;
-}
-
 int tccl_topo_own_nics(const struct tccl_topo *topo, int gpu, int nics[static TCCL_MAX_NICS])
 {
     int best[TCCL_MAX_NICS], gpus[TCCL_MAX_GPUS];
@@ -500,8 +470,14 @@ int tccl_topo_own_nics(const struct tccl_topo *topo, int gpu, int nics[static TC
     int each = (count + sharers - 1) / sharers, start = topo->gpus[gpu].index;
     if (topo->nccl >= TCCL_NCCL_2_30)
         start %= sharers;
-    if ((count & (count - 1)) == 0)
-        start = reverse_bits(start, count);
+    if ((count & (count - 1)) == 0) {
+        /* The bits of a number below `count`, a power of two, in reverse order. */
+        int reversed = 0;
+        for (int bit = 1, mirror = count >> 1; bit < count; bit <<= 1, mirror >>= 1)
+            if (start & bit)
+                reversed |= mirror;
+        start = reversed;
+    }
     for (int i = 0; i < each; i++)
         nics[i] = best[(start + i) % count];
     return each;
@@ -549,7 +525,18 @@ int tccl_topo_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint
     topo->nccl = nccl;
     topo->cpu = machine->cpu;
     topo->n_gpus = topo->n_nics = topo->n_links = 0;
-    set_keys(machine, tree);
+    /* Bus ids of all places: buses are numbered depth first, so that of a switch is next to the
+     * lowest below it. */
+    for (int i = 0; i < machine->n_gpus; i++) {
+        memcpy(tree->places[FIRST_GPU + i].key, machine->gpus[i].busid, TCCL_BUSID);
+        for (int s = machine->gpus[i].parent; s >= 0; s = machine->switches[s].parent)
+            lower_key(tree->places[FIRST_SWITCH + s].key, machine->gpus[i].busid);
+    }
+    for (int i = 0; i < machine->n_nics; i++) {
+        memcpy(tree->places[FIRST_NIC + i].key, machine->nics[i].busid, TCCL_BUSID);
+        for (int s = machine->nics[i].parent; s >= 0; s = machine->switches[s].parent)
+            lower_key(tree->places[FIRST_SWITCH + s].key, machine->nics[i].busid);
+    }
     if (nccl < TCCL_NCCL_2_22) { /* Up to 2.21 each process adds all GPUs, then all NICs. */
         for (int i = 0; i < machine->n_gpus; i++)
             if (all & UINT32_C(1) << i)

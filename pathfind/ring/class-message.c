@@ -272,22 +272,6 @@ static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseli
     return nics_from_json(exits, n_nics, count, baseline->exit_nics);
 }
 
-static int baselines_from_json(json_t *json, struct tccl_node_class *class)
-{
-    const json_t *list = json_object_get(json, "baselines");
-    if (json_unpack(json, "{s:F}", "noise", &class->noise) != 0 ||
-        !(class->noise >= 0 && class->noise < 1) || json_array_size(list) != TCCL_GENERATIONS)
-        return -1;
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        json_t *own = json_array_get(list, (size_t)i);
-        if (i > 0 && json_is_null(own))
-            class->baselines[i] = class->baselines[i - 1];
-        else if (baseline_from_json(own, class->n_nics, &class->baselines[i]) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int identity_from_json(json_t *json, struct tccl_node_class *class)
 {
     const char *machine, *source, *worse = "";
@@ -330,8 +314,17 @@ static int parts_from_json(const json_t *json, struct tccl_node_class *class,
     const json_t *cells = json_object_get(json, "cells");
     if (identity_from_json(object, class) != 0)
         return tccl_fail(err, "machine, source or gpus of a node class is missing or wrong");
-    if (baselines_from_json(object, class) != 0)
+    const json_t *list = json_object_get(object, "baselines");
+    if (json_unpack(object, "{s:F}", "noise", &class->noise) != 0 ||
+        !(class->noise >= 0 && class->noise < 1) || json_array_size(list) != TCCL_GENERATIONS)
         return tccl_fail(err, "noise or baselines of a node class is missing or wrong");
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        json_t *own = json_array_get(list, (size_t)i);
+        if (i > 0 && json_is_null(own))
+            class->baselines[i] = class->baselines[i - 1];
+        else if (baseline_from_json(own, class->n_nics, &class->baselines[i]) != 0)
+            return tccl_fail(err, "noise or baselines of a node class is missing or wrong");
+    }
     for (int i = 0; i < class->n_nics; i++)
         if (nic_from_json(json_array_get(nics, i), class, i) != 0)
             return tccl_fail(err, "NIC %d of a node class is wrong", i);

@@ -165,21 +165,6 @@ static bool may_have(const struct tccl_groups *groups, const struct tccl_result 
               chain->entry.via.kind == TCCL_GPU && chain->exit.via.kind == TCCL_GPU));
 }
 
-/* All of the table that may be given, the fastest first, of equal ones those that stay near.
- * Returns how many. */
-static int gather(const struct tccl_groups *groups, const struct tccl_table *table,
-                  struct candidate *all)
-{
-    const char *fabric = tccl_table_fabric(table, groups->machine);
-    int n = 0;
-    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));)
-        if (may_have(groups, own, fabric))
-            all[n++] =
-                (struct candidate){.result = own, .far = count_far(groups->machine, &own->chain)};
-    qsort(all, (size_t)n, sizeof(*all), by_gbps);
-    return n;
-}
-
 static int nics_of(const struct tccl_chain *chain)
 {
     return chain->closed ? 0 : chain->entry.nic * TCCL_MAX_NICS + chain->exit.nic;
@@ -251,7 +236,14 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
         return tccl_fail(err, "out of memory");
     if (groups->n == TCCL_MAX_GROUPS)
         return tccl_fail(err, "more than %d groups", TCCL_MAX_GROUPS);
-    int n = gather(groups, table, all);
+    /* All of the table that may be given, the fastest first, of equal ones those that stay near. */
+    const char *fabric = tccl_table_fabric(table, groups->machine);
+    int n = 0;
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));)
+        if (may_have(groups, own, fabric))
+            all[n++] =
+                (struct candidate){.result = own, .far = count_far(groups->machine, &own->chain)};
+    qsort(all, (size_t)n, sizeof(*all), by_gbps);
     if (n == 0)
         return tccl_fail(err, "the profile has no such chain of these GPUs");
     struct list *list = &groups->lists[groups->n];
@@ -380,21 +372,6 @@ static void begin_empty(const struct tccl_groups *groups, struct assignment *now
 
 /* ---- against NCCL's own ---- */
 
-/* As if no group, and no other step, took anything from another one. */
-static void count_alone(const struct tccl_groups *groups, const struct tccl_side *sides,
-                        struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS])
-{
-    *worth = (struct tccl_worth){.least = 1, .left = 1, .sum = groups->beside->n};
-    for (int i = 0; i < groups->beside->n; i++)
-        worth->others[i] = groups->beside->alone[i];
-    for (int i = 0; i < groups->n; i++) {
-        gbps[i] = sides[i].alone;
-        worth->least = fmin(worth->least, gbps[i] / groups->unit);
-        worth->sum += gbps[i] / groups->unit;
-    }
-    worth->gbps = gbps[groups->n - 1];
-}
-
 /* Those of a generation, of all groups: what each reaches. Where that is known by bounds only,
  * which say how much it is at least, they count as they are alone: they have no more than that.
  * Returns 0; 1: of some group they are not known; or -1. */
@@ -410,8 +387,18 @@ static int rate_own(struct tccl_groups *groups, int generation, struct tccl_side
     }
     if (rate_all(groups, sides, worth, gbps, err) != 0)
         return -1;
-    if (worth->basis == TCCL_BASIS_BOUNDS)
-        count_alone(groups, sides, worth, gbps);
+    if (worth->basis == TCCL_BASIS_BOUNDS) {
+        /* As if no group, and no other step, took anything from another one. */
+        *worth = (struct tccl_worth){.least = 1, .left = 1, .sum = groups->beside->n};
+        for (int i = 0; i < groups->beside->n; i++)
+            worth->others[i] = groups->beside->alone[i];
+        for (int i = 0; i < groups->n; i++) {
+            gbps[i] = sides[i].alone;
+            worth->least = fmin(worth->least, gbps[i] / groups->unit);
+            worth->sum += gbps[i] / groups->unit;
+        }
+        worth->gbps = gbps[groups->n - 1];
+    }
     return 0;
 }
 
@@ -570,24 +557,6 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
     return 0;
 }
 
-static int judge_all(struct tccl_groups *groups, const struct assignment *planned,
-                     struct tccl_group_choice *choices, struct tccl_error *err)
-{
-    for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
-        bool as_before = generation > 0;
-        for (int i = 0; i < groups->n && as_before; i++)
-            as_before = tccl_baseline_equal(&groups->lists[i].baselines[generation],
-                                            &groups->lists[i].baselines[generation - 1]);
-        if (!as_before && judge_generation(groups, planned, generation, choices, err) != 0)
-            return -1;
-        for (int i = 0; i < groups->n && as_before; i++) {
-            choices[i].baseline_gbps[generation] = choices[i].baseline_gbps[generation - 1];
-            choices[i].better[generation] = choices[i].better[generation - 1];
-        }
-    }
-    return 0;
-}
-
 static int fill_cells(struct tccl_groups *groups, const struct assignment *planned,
                       struct tccl_group_choice *choices, struct tccl_error *err)
 {
@@ -635,5 +604,17 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
     groups->beside = beside;
     if (search(groups, ways, &best, err) != 0 || fill_cells(groups, best, choices, err) != 0)
         return -1;
-    return judge_all(groups, best, choices, err);
+    for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
+        bool as_before = generation > 0;
+        for (int i = 0; i < groups->n && as_before; i++)
+            as_before = tccl_baseline_equal(&groups->lists[i].baselines[generation],
+                                            &groups->lists[i].baselines[generation - 1]);
+        if (!as_before && judge_generation(groups, best, generation, choices, err) != 0)
+            return -1;
+        for (int i = 0; i < groups->n && as_before; i++) {
+            choices[i].baseline_gbps[generation] = choices[i].baseline_gbps[generation - 1];
+            choices[i].better[generation] = choices[i].better[generation - 1];
+        }
+    }
+    return 0;
 }

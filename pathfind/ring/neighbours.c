@@ -319,18 +319,6 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
 
 /* ---- at a launch ---- */
 
-static void take_rings(const struct tccl_ring *ring, const struct tccl_node_class *class,
-                       struct tccl_launched *launch)
-{
-    struct tccl_ring_set set;
-    tccl_ring_set_of(ring, class, 0, &set);
-    tccl_ring_set_side(&set, &launch->side);
-    launch->side.alone = ring->alone;
-    launch->gbps = tccl_ring_reach(ring);
-    launch->alone = tccl_ring_reach_alone(ring);
-    launch->ours = true;
-}
-
 /* Where that is known by bounds only, it is compared by what it has alone, but has so much at
  * least. */
 static int take_nccl(struct tccl_beside *beside, const struct tccl_baseline *own, int gpus,
@@ -369,9 +357,15 @@ int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *tabl
     bool found = tccl_ring_choose(&run, 1, most, &ring, &rings, NULL) == 0;
     launch->nccl = tccl_ring_baseline_reach(&ring, TCCL_NEWEST);
     launch->basis = ring.basis;
-    if (found && tccl_ring_gains(&ring, TCCL_NEWEST))
-        take_rings(&ring, class, launch);
-    else
+    if (found && tccl_ring_gains(&ring, TCCL_NEWEST)) {
+        struct tccl_ring_set set;
+        tccl_ring_set_of(&ring, class, 0, &set);
+        tccl_ring_set_side(&set, &launch->side);
+        launch->side.alone = ring.alone;
+        launch->gbps = tccl_ring_reach(&ring);
+        launch->alone = tccl_ring_reach_alone(&ring);
+        launch->ours = true;
+    } else
         status = take_nccl(beside, &table->baselines[1][TCCL_NEWEST], class->n_gpus, launch, err);
     tccl_ring_clear(&ring);
     tccl_node_class_free(class);

@@ -393,25 +393,6 @@ static const struct tccl_chain *best_chain(const struct tccl_node_class *class, 
     return &best->set.rings[0];
 }
 
-/* What is single is there. Returns 0, or -1 if out of memory. */
-static int fill_sets(struct tccl_node_class *class, const struct tccl_table *table,
-                     const struct tccl_machine *machine, enum tccl_view view)
-{
-    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
-        const struct tccl_seen set = {.gbps = own->gbps,
-                                      .bound = own->bound,
-                                      .ends = tccl_result_ends(own),
-                                      .set = *own->set};
-        if (!allows_all(view, own->set) ||
-            (view != TCCL_VIEW_ALL &&
-             tccl_set_takes_room(machine, own->set, best_chain(class, own->chain.closed))))
-            continue;
-        if (tccl_node_class_add_set(class, &set) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
                                                    const struct tccl_machine *machine,
                                                    enum tccl_view view)
@@ -436,8 +417,19 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
         fill_baseline(&class->baselines[i], table, i);
     fill_singles(class, table, view);
     leave_room(class, table, machine, view);
-    if (fill_sets(class, table, machine, view) != 0)
-        return NULL;
+    /* What is single is there. */
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
+        const struct tccl_seen set = {.gbps = own->gbps,
+                                      .bound = own->bound,
+                                      .ends = tccl_result_ends(own),
+                                      .set = *own->set};
+        if (!allows_all(view, own->set) ||
+            (view != TCCL_VIEW_ALL &&
+             tccl_set_takes_room(machine, own->set, best_chain(class, own->chain.closed))))
+            continue;
+        if (tccl_node_class_add_set(class, &set) != 0)
+            return NULL;
+    }
     for (int i = 0; i < class->n_seen; i++) /* bounds of several entries have been put together */
         class->seen[i].bound = fmax(class->seen[i].bound, class->seen[i].gbps);
     return tccl_steal(class);

@@ -208,9 +208,16 @@ static int sort_entries(struct merge *merge)
     return 0;
 }
 
-/* The words that the rings can meet, whatever the order of the nodes, and all edges. */
-static int find_edges(struct merge *merge)
+static int make_words(struct merge *merge)
 {
+    merge->words = malloc(sizeof(*merge->words) * MAX_WORDS);
+    merge->sorted = malloc(sizeof(*merge->sorted) * MAX_WORDS);
+    merge->slots = calloc(SLOTS, sizeof(*merge->slots));
+    merge->latest = calloc(MAX_WORDS, sizeof(*merge->latest));
+    merge->of = calloc(merge->nodes->n_kinds, sizeof(*merge->of));
+    if (!merge->words || !merge->sorted || !merge->slots || !merge->latest || !merge->of)
+        return -1;
+    /* The words that the rings can meet, whatever the order of the nodes, and all edges. */
     const struct tccl_nodes *nodes = merge->nodes;
     int first = nodes->runs[0].kind;
     if (sort_entries(merge) != 0)
@@ -224,18 +231,6 @@ static int find_edges(struct merge *merge)
             if (add_edges(merge, kind, word) != 0)
                 return -1;
     return 0;
-}
-
-static int make_words(struct merge *merge)
-{
-    merge->words = malloc(sizeof(*merge->words) * MAX_WORDS);
-    merge->sorted = malloc(sizeof(*merge->sorted) * MAX_WORDS);
-    merge->slots = calloc(SLOTS, sizeof(*merge->slots));
-    merge->latest = calloc(MAX_WORDS, sizeof(*merge->latest));
-    merge->of = calloc(merge->nodes->n_kinds, sizeof(*merge->of));
-    if (!merge->words || !merge->sorted || !merge->slots || !merge->latest || !merge->of)
-        return -1;
-    return find_edges(merge);
 }
 
 /* Products */

@@ -148,19 +148,15 @@ static int count(const struct tccl_table *table, enum tccl_part part)
     return n;
 }
 
-static void drop_result(struct tccl_table *table, int i)
-{
-    free(table->results[i].set);
-    table->n_results--;
-    memmove(&table->results[i], &table->results[i + 1],
-            (size_t)(table->n_results - i) * sizeof(*table->results));
-}
-
 void tccl_table_drop(struct tccl_table *table, enum tccl_part part)
 {
     for (int i = table->n_results - 1; i >= tccl_table_pairs(table) + 2; i--)
-        if (table->results[i].part == part)
-            drop_result(table, i);
+        if (table->results[i].part == part) {
+            free(table->results[i].set);
+            table->n_results--;
+            memmove(&table->results[i], &table->results[i + 1],
+                    (size_t)(table->n_results - i) * sizeof(*table->results));
+        }
 }
 
 static bool same_nics(const struct tccl_chain *a, const struct tccl_chain *b)
@@ -301,28 +297,6 @@ static int check_rings(const struct tccl_chain *rings, int n, uint32_t gpus, boo
     return 0;
 }
 
-static int check_baselines(const struct tccl_table *table, const struct tccl_machine *machine,
-                           struct tccl_error *err)
-{
-    for (int k = 0; k < 2 * TCCL_GENERATIONS; k++) {
-        bool closed = k >= TCCL_GENERATIONS;
-        int i = k % TCCL_GENERATIONS;
-        const struct tccl_baseline *own = &table->baselines[closed][i];
-        const double rates[] = {own->gbps, own->ring.intra, own->ring.inter, own->tree.intra,
-                                own->tree.inter};
-        bool fits = own->set.n >= 0 && own->set.n <= TCCL_MAX_CHANNELS &&
-                    (own->set.n > 0 || !(own->gbps > 0));
-        for (size_t r = 0; r < sizeof(rates) / sizeof(*rates); r++)
-            fits = fits && rates[r] >= 0 && isfinite(rates[r]);
-        if (!fits)
-            return tccl_fail(err, "the baseline of NCCL %s contradicts itself; make it again",
-                             tccl_generation(i)->name);
-        if (check_rings(own->set.rings, own->set.n, table->gpus, closed, machine, err) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* What its part demands of an entry. Nothing else of the table has the same NICs as a chain without
  * P2P, or a set. */
 static bool part_fits(const struct tccl_table *table, int i)
@@ -370,7 +344,23 @@ static int check_table(const struct tccl_table *table, const struct tccl_machine
         if (check_rings(rings, n, table->gpus, rings[0].closed, machine, err) != 0)
             return -1;
     }
-    return check_baselines(table, machine, err);
+    for (int k = 0; k < 2 * TCCL_GENERATIONS; k++) {
+        bool closed = k >= TCCL_GENERATIONS;
+        int i = k % TCCL_GENERATIONS;
+        const struct tccl_baseline *own = &table->baselines[closed][i];
+        const double rates[] = {own->gbps, own->ring.intra, own->ring.inter, own->tree.intra,
+                                own->tree.inter};
+        bool fits = own->set.n >= 0 && own->set.n <= TCCL_MAX_CHANNELS &&
+                    (own->set.n > 0 || !(own->gbps > 0));
+        for (size_t r = 0; r < sizeof(rates) / sizeof(*rates); r++)
+            fits = fits && rates[r] >= 0 && isfinite(rates[r]);
+        if (!fits)
+            return tccl_fail(err, "the baseline of NCCL %s contradicts itself; make it again",
+                             tccl_generation(i)->name);
+        if (check_rings(own->set.rings, own->set.n, table->gpus, closed, machine, err) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *machine,
@@ -840,18 +830,6 @@ static int take_result(struct reading *reading, enum tccl_part part, char *at,
                              : take_more(reading, part, at, gbps, bound, err);
 }
 
-/* Digits alone: thousands may stand between entries. */
-static int take_ends(struct reading *reading, const char *at, struct tccl_error *err)
-{
-    int ends = 0, n = 0;
-    while (n < 3 && at[1 + n] >= '0' && at[1 + n] <= '9')
-        ends = 10 * ends + at[1 + n++] - '0';
-    if (n == 0 || at[1 + n] || (ends != 0 && (ends < TCCL_ENDS_LEAST || ends > TCCL_ENDS_MOST)))
-        return tccl_fail(err, "the ends of a round are 100 to 200 hundredths");
-    reading->ends = (uint8_t)ends;
-    return 0;
-}
-
 static int take_line(struct reading *reading, char *line, struct tccl_error *err)
 {
     if (*line >= '0' && *line <= '9' && reading->last)
@@ -866,8 +844,16 @@ static int take_line(struct reading *reading, char *line, struct tccl_error *err
         return take_tree(reading, at, err);
     if (strncmp(line, "none ", 5) == 0)
         return take_none(reading, at, err);
-    if (strncmp(line, "ends ", 5) == 0)
-        return take_ends(reading, at, err);
+    if (strncmp(line, "ends ", 5) == 0) {
+        /* Digits alone: thousands may stand between entries. */
+        int ends = 0, n = 0;
+        while (n < 3 && at[1 + n] >= '0' && at[1 + n] <= '9')
+            ends = 10 * ends + at[1 + n++] - '0';
+        if (n == 0 || at[1 + n] || (ends != 0 && (ends < TCCL_ENDS_LEAST || ends > TCCL_ENDS_MOST)))
+            return tccl_fail(err, "the ends of a round are 100 to 200 hundredths");
+        reading->ends = (uint8_t)ends;
+        return 0;
+    }
     if (strncmp(line, "nccl-ring ", 10) == 0)
         return take_baseline(at, reading->ends, reading->table->baselines[1], err);
     if (strncmp(line, "nccl-chain ", 11) == 0)

@@ -137,25 +137,22 @@ static void doubt(struct tccl_bounds *bounds, const tccl_transfer *part, int cou
     bounds->doubts[bounds->n_doubts++] = (struct tccl_doubt){set, *whole};
 }
 
-/* Of what was measured before: single transfers against all that contain them. */
-static void look_at_singles(struct tccl_bounds *bounds)
-{
-    for (size_t i = 0; i < bounds->sets->count; i++) {
-        const struct tccl_setmap_entry *entry = &bounds->sets->entries[i];
-        for (int k = 0; k < entry->set.count && entry->set.count > 1; k++) {
-            const struct tccl_set one = {1, {entry->set.transfers[k]}};
-            const struct tccl_setmap_entry *alone = tccl_setmap_find(bounds->sets, &one);
-            if (alone && alone->best.gbps > 0)
-                doubt(bounds, one.transfers, 1, alone->best.gbps, &entry->set, entry->best.gbps);
-        }
-    }
-}
-
 void tccl_bounds_set_blur(struct tccl_bounds *bounds, double blur)
 {
     bounds->blur = blur;
-    if (!bounds->looked)
-        look_at_singles(bounds);
+    if (!bounds->looked) {
+        /* Of what was measured before: single transfers against all that contain them. */
+        for (size_t i = 0; i < bounds->sets->count; i++) {
+            const struct tccl_setmap_entry *entry = &bounds->sets->entries[i];
+            for (int k = 0; k < entry->set.count && entry->set.count > 1; k++) {
+                const struct tccl_set one = {1, {entry->set.transfers[k]}};
+                const struct tccl_setmap_entry *alone = tccl_setmap_find(bounds->sets, &one);
+                if (alone && alone->best.gbps > 0)
+                    doubt(bounds, one.transfers, 1, alone->best.gbps, &entry->set,
+                          entry->best.gbps);
+            }
+        }
+    }
     bounds->looked = true;
 }
 
@@ -348,27 +345,24 @@ static int note_raise(struct tccl_bounds *bounds, double low, double high)
     return add_value(bounds, high);
 }
 
-/* Puts a limit that has grown where it belongs among a transfer's. */
-static void move_use(const struct tccl_bounds *bounds, struct uses *uses, uint32_t limit)
-{
-    size_t place = 0;
-    while (uses->limits[place] != limit)
-        place++;
-    for (; place + 1 < uses->count &&
-           bounds->limits[limit].gbps > bounds->limits[uses->limits[place + 1]].gbps;
-         place++) {
-        uses->limits[place] = uses->limits[place + 1];
-        uses->limits[place + 1] = limit;
-    }
-}
-
 static void raise_long_limit(struct tccl_bounds *bounds, uint32_t index, double gbps)
 {
     struct limit *limit = &bounds->limits[index];
     limit->gbps = limit->avoided ? INFINITY : gbps;
     limit->avoided = false;
-    for (int i = 0; i < limit->size; i++)
-        move_use(bounds, &bounds->uses[bounds->members[limit->first + i]], index);
+    for (int i = 0; i < limit->size; i++) {
+        /* Puts a limit that has grown where it belongs among a transfer's. */
+        struct uses *uses = &bounds->uses[bounds->members[limit->first + i]];
+        size_t place = 0;
+        while (uses->limits[place] != index)
+            place++;
+        for (; place + 1 < uses->count &&
+               bounds->limits[index].gbps > bounds->limits[uses->limits[place + 1]].gbps;
+             place++) {
+            uses->limits[place] = uses->limits[place + 1];
+            uses->limits[place + 1] = index;
+        }
+    }
 }
 
 /* The long limit with exactly these members that is below gbps, or -1. */

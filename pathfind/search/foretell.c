@@ -423,12 +423,6 @@ static int prepare(const struct tccl_foretell *foretell, const struct tccl_joint
     return fine ? 0 : -1;
 }
 
-static bool shared(const struct question *question, size_t limit, int side)
-{
-    return question->own[side][limit] > 0 &&
-           question->total[limit] > question->own[side][limit] * (1 + 1e-9);
-}
-
 /* By its type, and whether it is of memory, P2P writes or P2P reads. */
 static uint64_t kind_of(const struct tccl_foretell *foretell, size_t limit)
 {
@@ -448,7 +442,7 @@ static void find_least(struct question *question)
         double *least = &question->least[i];
         *least = question->alone[i];
         for (size_t k = 0; k < question->n; k++)
-            if (shared(question, k, i)) {
+            if (question->own[i][k] > 0 && question->total[k] > question->own[i][k] * (1 + 1e-9)) {
                 *least =
                     fmin(*least, foretell->carried[first_of(foretell, k)] / question->total[k]);
                 question->kind |= kind_of(foretell, k);
@@ -481,18 +475,6 @@ static double most_of(const struct question *question, int side, const struct ev
             return INFINITY;
     }
     return most > 0 ? most : INFINITY;
-}
-
-static void find_most(struct question *question)
-{
-    const struct tccl_foretell *foretell = question->foretell;
-    for (int i = 0; i < question->joint->n; i++) {
-        question->limit[i] = question->alone[i];
-        for (size_t k = 0; k < foretell->n_evidence; k++)
-            question->limit[i] =
-                fmin(question->limit[i],
-                     most_of(question, i, &foretell->evidence[k], question->limit[i]));
-    }
 }
 
 static struct kind *find_kind(const struct tccl_foretell *foretell, uint64_t what)
@@ -532,7 +514,14 @@ static double rate(struct question *question, double *gbps)
 {
     double error = 0;
     find_least(question);
-    find_most(question);
+    const struct tccl_foretell *foretell = question->foretell;
+    for (int i = 0; i < question->joint->n; i++) {
+        question->limit[i] = question->alone[i];
+        for (size_t k = 0; k < foretell->n_evidence; k++)
+            question->limit[i] =
+                fmin(question->limit[i],
+                     most_of(question, i, &foretell->evidence[k], question->limit[i]));
+    }
     for (int i = 0; i < question->joint->n; i++) {
         double least = question->least[i], most = fmax(question->limit[i], 1e-3 * least);
         gbps[i] = fmin(sqrt(least * most), question->alone[i]);

@@ -350,20 +350,6 @@ static int ask_chains(struct question *question, bool nics)
     return 1;
 }
 
-static void list_transfers(struct question *question, bool nics)
-{
-    const struct tccl_machine *machine = question->likeness->machine;
-    for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
-        if (tccl_machine_allows(machine, transfer, NULL) != 0 ||
-            (!nics && tccl_transfer_initiator(transfer).kind == TCCL_NIC))
-            continue;
-        if (tccl_exchange_transfer(question->exchange, transfer) != transfer)
-            question->moved[question->n_moved++] = transfer;
-        else
-            question->others[question->n_others++] = transfer;
-    }
-}
-
 int tccl_likeness_measured(struct tccl_likeness *likeness, const struct tccl_exchange *exchange,
                            bool nics, struct tccl_likeness_view view, struct tccl_error *err)
 {
@@ -374,7 +360,16 @@ int tccl_likeness_measured(struct tccl_likeness *likeness, const struct tccl_exc
     question->exchange = exchange;
     question->view = view;
     question->err = err;
-    list_transfers(question, nics);
+    const struct tccl_machine *machine = question->likeness->machine;
+    for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
+        if (tccl_machine_allows(machine, transfer, NULL) != 0 ||
+            (!nics && tccl_transfer_initiator(transfer).kind == TCCL_NIC))
+            continue;
+        if (tccl_exchange_transfer(question->exchange, transfer) != transfer)
+            question->moved[question->n_moved++] = transfer;
+        else
+            question->others[question->n_others++] = transfer;
+    }
     int status = ask_singles(question);
     if (status > 0)
         status = ask_pairs(question);

@@ -110,16 +110,6 @@ static int find_part(const struct tccl_model *model, const struct tccl_setmap *s
     return tccl_side_add(&limit->part, &part);
 }
 
-/* Alone, what was measured. */
-static void rate_alone(const struct tccl_setmap *sets, struct tccl_limit *limit)
-{
-    for (int i = 0; i < limit->side.count; i++) {
-        const struct tccl_set one = {.count = 1, .transfers = {limit->side.transfers[i]}};
-        const struct tccl_setmap_entry *entry = tccl_setmap_find(sets, &one);
-        limit->rates[i] = entry && !entry->best.failed ? entry->best.gbps : 0;
-    }
-}
-
 /* A single one is not held back by others. */
 static void mark_slow(double slowest, struct tccl_limit *limit)
 {
@@ -149,10 +139,15 @@ int tccl_limit_find(const struct tccl_model *model, const struct tccl_setmap *se
         if (tccl_side_add(&limit->side, &one) != 0)
             return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_SIDE);
     }
-    if (!model)
-        rate_alone(sets, limit);
-    else if (tccl_model_rates(model, limit->side.transfers, limit->side.count, limit->rates,
-                              limit->held, err) != 0)
+    if (!model) {
+        /* Alone, what was measured. */
+        for (int i = 0; i < limit->side.count; i++) {
+            const struct tccl_set one = {.count = 1, .transfers = {limit->side.transfers[i]}};
+            const struct tccl_setmap_entry *entry = tccl_setmap_find(sets, &one);
+            limit->rates[i] = entry && !entry->best.failed ? entry->best.gbps : 0;
+        }
+    } else if (tccl_model_rates(model, limit->side.transfers, limit->side.count, limit->rates,
+                                limit->held, err) != 0)
         return -1;
     if (find_part(model, sets, exact && n == 1, slowest, limit, err) != 0)
         return -1;

@@ -344,24 +344,6 @@ static bool is_slow(struct guesser *guesser, const struct slow_part *slow, const
     return measure(guesser, &part, &gbps) == 0 && gbps > 0 && gbps <= slow->most;
 }
 
-/* Leaves out what the part is slow without: blocks of its members, ever smaller ones. */
-static void shrink(struct guesser *guesser, const struct slow_part *slow, bool *chosen)
-{
-    int n = slow->each.count;
-    for (int block = (n + 1) / 2; block > 0 && guesser->status == 0; block /= 2)
-        for (int from = 0; from < n && guesser->status == 0; from += block) {
-            bool fewer[TCCL_MAX_SET];
-            bool any = false;
-            memcpy(fewer, chosen, sizeof(fewer));
-            for (int i = from; i < from + block && i < n; i++) {
-                any = any || fewer[i];
-                fewer[i] = false;
-            }
-            if (any && is_slow(guesser, slow, fewer))
-                memcpy(chosen, fewer, sizeof(fewer));
-        }
-}
-
 static bool has_room(const struct room *rooms, size_t count, const struct tccl_set *members)
 {
     for (size_t i = 0; i < count; i++)
@@ -427,7 +409,20 @@ static void explain(struct guesser *guesser, const struct tccl_set *set, double 
     for (int i = 0; i < set->count; i++)
         tccl_set_add(&slow.each, set->transfers[i]);
     memset(chosen, true, sizeof(chosen));
-    shrink(guesser, &slow, chosen);
+    /* Leaves out what the part is slow without: blocks of its members, ever smaller ones. */
+    int n = slow.each.count;
+    for (int block = (n + 1) / 2; block > 0 && guesser->status == 0; block /= 2)
+        for (int from = 0; from < n && guesser->status == 0; from += block) {
+            bool fewer[TCCL_MAX_SET];
+            bool any = false;
+            memcpy(fewer, chosen, sizeof(fewer));
+            for (int i = from; i < from + block && i < n; i++) {
+                any = any || fewer[i];
+                fewer[i] = false;
+            }
+            if (any && is_slow(guesser, &slow, fewer))
+                memcpy(chosen, fewer, sizeof(fewer));
+        }
     part_of(&slow, chosen, &part);
     for (int i = 0; i < part.count; i++)
         tccl_set_add(&members, part.transfers[i]);

@@ -108,22 +108,6 @@ static bool spread_first(void *context, uint32_t gpus, const struct tccl_exchang
     return true;
 }
 
-static void move_all(const struct tccl_table *from, const struct tccl_exchange *move,
-                     struct tccl_table *table)
-{
-    const struct tccl_result *own = tccl_table_ring(from);
-    *tccl_table_ring(table) = *own;
-    tccl_table_ring(table)->chain = tccl_exchange_chain(move, &own->chain);
-    while ((own = tccl_table_next(from, own, TCCL_OTHERS | TCCL_SETS))) {
-        struct tccl_ring_set set = own->set ? *own->set : (struct tccl_ring_set){1, {own->chain}};
-        tccl_exchange_rings(move, &set);
-        if (own->set)
-            tccl_table_keep_set(table, &set, own->gbps, own->bound);
-        else
-            tccl_table_keep_other(table, &set.rings[0], own->gbps);
-    }
-}
-
 /* ---- tables ---- */
 
 /* The baselines, and the best ring with so many others; 0: any ring, which is to be replaced. */
@@ -196,7 +180,18 @@ static struct tccl_table *move(struct tccl_model_tables *tables, uint32_t gpus,
         baseline ? tccl_table_new(tccl_model_machine(tables->model), gpus) : NULL;
     if (!table)
         return tccl_fail_null(err, "out of memory");
-    move_all(origin->table, &move, table);
+    const struct tccl_table *from = origin->table;
+    const struct tccl_result *own = tccl_table_ring(from);
+    *tccl_table_ring(table) = *own;
+    tccl_table_ring(table)->chain = tccl_exchange_chain(&move, &own->chain);
+    while ((own = tccl_table_next(from, own, TCCL_OTHERS | TCCL_SETS))) {
+        struct tccl_ring_set set = own->set ? *own->set : (struct tccl_ring_set){1, {own->chain}};
+        tccl_exchange_rings(&move, &set);
+        if (own->set)
+            tccl_table_keep_set(table, &set, own->gbps, own->bound);
+        else
+            tccl_table_keep_other(table, &set.rings[0], own->gbps);
+    }
     struct tccl_baseline moved = *baseline;
     tccl_exchange_rings(&first->move, &moved.set);
     for (int i = 0; i < TCCL_GENERATIONS; i++)

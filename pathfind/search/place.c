@@ -132,22 +132,6 @@ static int launch(const struct ground *ground, uint32_t gpus, struct tccl_beside
     return 0;
 }
 
-/* The least share of all that run. */
-static int rate_shares(struct tccl_beside *running, struct tccl_place *place,
-                       struct tccl_error *err)
-{
-    struct tccl_worth worth = {.least = 1};
-    if (running->n == 0)
-        return 0;
-    const struct tccl_side *last = running->others[--running->n];
-    running->own = running->alone[running->n];
-    if (running->n > 0 && tccl_beside_worth(running, last, &worth, err) != 0)
-        return -1;
-    place->least = fmin(worth.least, 1);
-    place->basis = worth.basis;
-    return 0;
-}
-
 /* What NCCL's own does beside those that run. */
 static int rate_own(const struct ground *ground, struct tccl_place *place, struct tccl_error *err)
 {
@@ -190,7 +174,17 @@ static int rate(const struct ground *ground, struct tccl_place *place, struct tc
     if (launch(ground, ground->free & ~place->gpus, &running, &rest, &rest_first, err) != 0)
         return -1;
     place->rest = known(rest.gbps);
-    return rate_shares(&running, place, err);
+    /* The least share of all that run. */
+    struct tccl_worth worth = {.least = 1};
+    if (running.n == 0)
+        return 0;
+    const struct tccl_side *last = running.others[--running.n];
+    running.own = running.alone[running.n];
+    if (running.n > 0 && tccl_beside_worth(&running, last, &worth, err) != 0)
+        return -1;
+    place->least = fmin(worth.least, 1);
+    place->basis = worth.basis;
+    return 0;
 }
 
 /* ---- sets that are alike ---- */
@@ -250,28 +244,6 @@ static bool hand_on(void *context, uint32_t gpus, const struct tccl_exchange *mo
     return true;
 }
 
-static int rate_each(const struct ground *ground, struct alike *alike, int n,
-                     struct tccl_error *err)
-{
-    const struct tccl_place_source *source = ground->source;
-    for (int i = 0; i < n; i++) {
-        struct tccl_place *place = &alike->places[i];
-        alike->from = i;
-        alike->begun = false;
-        if (source->progress)
-            source->progress(source->context, i, n);
-        if (alike->rated[i])
-            continue;
-        if (rate(ground, place, err) != 0)
-            return -1;
-        alike->rated[i] = true;
-        if (ground->tables && by_model(ground, place->gpus) &&
-            by_model(ground, ground->free & ~place->gpus))
-            tccl_symmetry_images(source->symmetry, place->gpus, hand_on, alike);
-    }
-    return 0;
-}
-
 static int rate_all(struct ground *ground, uint32_t busy, struct tccl_place *places, int n,
                     struct tccl_error *err)
 {
@@ -286,7 +258,23 @@ static int rate_all(struct ground *ground, uint32_t busy, struct tccl_place *pla
         at[places[i].gpus] = i + 1;
     if (!ground->alone && launch(ground, busy, &ground->running, &step, &first, err) != 0)
         return -1;
-    return rate_each(ground, &alike, n, err);
+    const struct tccl_place_source *source = ground->source;
+    for (int i = 0; i < n; i++) {
+        struct tccl_place *place = &alike.places[i];
+        alike.from = i;
+        alike.begun = false;
+        if (source->progress)
+            source->progress(source->context, i, n);
+        if (alike.rated[i])
+            continue;
+        if (rate(ground, place, err) != 0)
+            return -1;
+        alike.rated[i] = true;
+        if (ground->tables && by_model(ground, place->gpus) &&
+            by_model(ground, ground->free & ~place->gpus))
+            tccl_symmetry_images(source->symmetry, place->gpus, hand_on, &alike);
+    }
+    return 0;
 }
 
 int tccl_place_rank(const struct tccl_place_source *source, uint32_t busy, int k, double noise,

@@ -88,23 +88,6 @@ static bool joins(const struct tccl_goal *goal, const struct nic_pair *pair)
     return !pair || (goal->entry.nic == pair->entry && goal->exit.nic == pair->exit);
 }
 
-/* The goals not done with the best bandwidth (*best) and with the highest bound (*open); NULL if
- * none. */
-static void leaders(struct tccl_task *task, const struct nic_pair *pair, struct tccl_goal **best,
-                    struct tccl_goal **open)
-{
-    *best = *open = NULL;
-    for (int i = 0; i < task->n_goals; i++) {
-        struct tccl_goal *goal = &task->goals[i];
-        if (goal->done || !joins(goal, pair))
-            continue;
-        if (!*best || goal->result->gbps > (*best)->result->gbps)
-            *best = goal;
-        if (!*open || goal->result->bound > (*open)->result->bound)
-            *open = goal;
-    }
-}
-
 /* Proves the best goals, one after the other: as soon as no bound is above the best bandwidth by
  * more than the gap, that best one is done. Returns 0; 1 when stopped; -1 with err. */
 static int prove_best(struct tccl_task *task, int wanted, const struct nic_pair *pair)
@@ -113,7 +96,18 @@ static int prove_best(struct tccl_task *task, int wanted, const struct nic_pair 
     while (wanted > 0) {
         if (tccl_task_reconsider(task) != 0)
             return -1;
-        leaders(task, pair, &best, &open);
+        /* The goals not done with the best bandwidth (*best) and with the highest bound (*open);
+         * NULL if none. */
+        best = open = NULL;
+        for (int i = 0; i < task->n_goals; i++) {
+            struct tccl_goal *goal = &task->goals[i];
+            if (goal->done || !joins(goal, pair))
+                continue;
+            if (!best || goal->result->gbps > best->result->gbps)
+                best = goal;
+            if (!open || goal->result->bound > open->result->bound)
+                open = goal;
+        }
         if (!best)
             return 0;
         if (open->result->bound <= tccl_task_with_gap(task, best->result->gbps) ||

@@ -5,20 +5,6 @@
 
 #include "search/task.h"
 
-static struct tccl_set turned(const struct tccl_set *writes)
-{
-    struct tccl_set reads = {0};
-    for (int i = 0; i < writes->count; i++) {
-        tccl_transfer own = writes->transfers[i];
-        bool p2p = tccl_transfer_initiator(own).kind == TCCL_GPU &&
-                   tccl_transfer_target(own).kind == TCCL_GPU && !tccl_transfer_reads(own);
-        tccl_set_add_again(&reads, p2p ? tccl_transfer_make(tccl_transfer_target(own), true,
-                                                            tccl_transfer_initiator(own))
-                                       : own);
-    }
-    return reads;
-}
-
 static int measure(struct tccl_task *task, const struct tccl_set *set, double *gbps)
 {
     const struct tccl_search_options *options = task->options;
@@ -34,7 +20,15 @@ static int measure(struct tccl_task *task, const struct tccl_set *set, double *g
 /* Returns 0: it loses nothing; 1: it does, or that can't be known; -1 with err. */
 static int loses(struct tccl_task *task, const struct tccl_set *writes)
 {
-    const struct tccl_set reads = turned(writes);
+    struct tccl_set reads = {0};
+    for (int i = 0; i < writes->count; i++) {
+        tccl_transfer own = writes->transfers[i];
+        bool p2p = tccl_transfer_initiator(own).kind == TCCL_GPU &&
+                   tccl_transfer_target(own).kind == TCCL_GPU && !tccl_transfer_reads(own);
+        tccl_set_add_again(&reads, p2p ? tccl_transfer_make(tccl_transfer_target(own), true,
+                                                            tccl_transfer_initiator(own))
+                                       : own);
+    }
     double by_writes, by_reads;
     if (tccl_set_equal(&reads, writes))
         return 0;

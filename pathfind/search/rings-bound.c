@@ -168,19 +168,6 @@ static void add_shared(struct bound *bound, double rate)
                                    bound->limits[i]);
 }
 
-/* Each NIC carries no more than its line, each way. */
-static void add_lines(struct bound *bound, double rate)
-{
-    for (int i = 0; i < 2 * bound->machine->n_nics && !bound->closed; i++) {
-        double *row = add_row(bound, floor(bound->machine->nics[i / 2].gbps / rate + 1e-9));
-        for (int k = 0; k < bound->n_transfers; k++) {
-            struct tccl_device nic = tccl_transfer_initiator(bound->transfers[k]);
-            row[k] = nic.kind == TCCL_NIC && nic.index == i / 2 &&
-                     tccl_transfer_reads(bound->transfers[k]) == (i % 2 == 1);
-        }
-    }
-}
-
 /* Which of a transfer's ends are in the cut: 1 when it leaves, -1 when it enters, else 0. */
 static int crosses(const struct cut *cut, tccl_transfer transfer)
 {
@@ -372,7 +359,15 @@ static int most_rings(struct bound *bound, double rate, double *most, struct spl
         bound->values = values;
         bound->n_rows = 0;
         add_shared(bound, rate);
-        add_lines(bound, rate);
+        /* Each NIC carries no more than its line, each way. */
+        for (int i = 0; i < 2 * bound->machine->n_nics && !bound->closed; i++) {
+            double *row = add_row(bound, floor(bound->machine->nics[i / 2].gbps / rate + 1e-9));
+            for (int k = 0; k < bound->n_transfers; k++) {
+                struct tccl_device nic = tccl_transfer_initiator(bound->transfers[k]);
+                row[k] = nic.kind == TCCL_NIC && nic.index == i / 2 &&
+                         tccl_transfer_reads(bound->transfers[k]) == (i % 2 == 1);
+            }
+        }
         add_ends(bound);
         add_nics(bound);
         add_row(bound, bound->rings)[bound->n_transfers] = 1;

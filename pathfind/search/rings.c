@@ -147,22 +147,6 @@ static int rate_transfers(struct finder *finder, const tccl_transfer *transfers,
     return tccl_model_rates(finder->model, transfers, count, rates, NULL, finder->err);
 }
 
-/* Does one transfer by itself keep the set below the floor? */
-static bool is_hopeless(struct finder *finder, const struct tccl_side *side)
-{
-    for (int i = 0; i < side->count; i++) {
-        double *alone = &finder->alone[side->transfers[i]];
-        if (*alone <= 0) {
-            finder->result->rated++;
-            if (rate_transfers(finder, &side->transfers[i], 1, alone) != 0)
-                return true;
-        }
-        if (side->rings * *alone < finder->floor)
-            return true;
-    }
-    return false;
-}
-
 /* What the set reaches, GB/s, and how well it is spread: what is the lower, the more of its
  * transfers are slow. Returns 0; 1: it is not possible; -1 with err. */
 static int rate_set(struct finder *finder, const struct tccl_ring_set *set, double *gbps,
@@ -177,8 +161,17 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
         !nics_allowed(finder, set) || !meets_itself(finder, set))
         return 1;
     tccl_ring_set_side(set, &side);
-    if (is_hopeless(finder, &side))
-        return 1;
+    /* Does one transfer by itself keep the set below the floor? */
+    for (int i = 0; i < side.count; i++) {
+        double *alone = &finder->alone[side.transfers[i]];
+        if (*alone <= 0) {
+            finder->result->rated++;
+            if (rate_transfers(finder, &side.transfers[i], 1, alone) != 0)
+                return 1;
+        }
+        if (side.rings * *alone < finder->floor)
+            return 1;
+    }
     finder->result->rated++;
     int status = rate_transfers(finder, side.transfers, side.count, rates);
     if (status != 0)
@@ -259,15 +252,6 @@ static void change_order(struct finder *finder, struct plan *plan)
     }
 }
 
-static void change_nics(struct finder *finder, struct plan *plan)
-{
-    int ring = chance(finder, plan->n), end = chance(finder, 2);
-    if (chance(finder, 2))
-        plan->nics[ring][end] = finder->nics[chance(finder, finder->n_nics)];
-    else
-        swap(&plan->nics[ring][end], &plan->nics[chance(finder, plan->n)][chance(finder, 2)]);
-}
-
 static void change_place(struct finder *finder, struct plan *plan)
 {
     int a = finder->gpus[chance(finder, finder->n_gpus)];
@@ -323,9 +307,13 @@ static void change(struct finder *finder, struct plan *plan)
         change_way(finder, plan);
     else if (kinds < 9)
         change_order(finder, plan);
-    else if (kinds < 13 && !finder->closed)
-        change_nics(finder, plan);
-    else if (kinds < 19)
+    else if (kinds < 13 && !finder->closed) {
+        int ring = chance(finder, plan->n), end = chance(finder, 2);
+        if (chance(finder, 2))
+            plan->nics[ring][end] = finder->nics[chance(finder, finder->n_nics)];
+        else
+            swap(&plan->nics[ring][end], &plan->nics[chance(finder, plan->n)][chance(finder, 2)]);
+    } else if (kinds < 19)
         change_place(finder, plan);
     else
         copy_ring(finder, plan);
@@ -594,10 +582,17 @@ static void count_places(struct counting *counting, int at, int islands)
         }
 }
 
-/* Tries all sets of so many rings, and lowers their bound if no ring and no NIC was left out.
- * Returns 0, or -1 with err. */
-static int count_out(struct finder *finder, int rings, double *bound)
+/* The best set of so many rings. *bound: for them; lowered where all were tried. */
+static int find_rings(struct finder *finder, int rings, long sets, double *bound)
 {
+    struct tccl_rings_result *result = finder->result;
+    bool small = finder->n_gpus <= SMALL && !finder->options->rater && !finder->options->any;
+    if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets, *bound) != 0)
+        return -1;
+    if (!small || finder->options->gap > 0 || result->gbps >= finder->goal)
+        return 0;
+    /* Tries all sets of so many rings, and lowers their bound if no ring and no NIC was left out.
+     */
     struct counting *counting = calloc(1, sizeof(*counting));
     if (!counting)
         return tccl_fail(finder->err, "out of memory");
@@ -612,18 +607,6 @@ static int count_out(struct finder *finder, int rings, double *bound)
         *bound = fmax(finder->result->gbps, counting->most);
     free(counting);
     return 0;
-}
-
-/* The best set of so many rings. *bound: for them; lowered where all were tried. */
-static int find_rings(struct finder *finder, int rings, long sets, double *bound)
-{
-    struct tccl_rings_result *result = finder->result;
-    bool small = finder->n_gpus <= SMALL && !finder->options->rater && !finder->options->any;
-    if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets, *bound) != 0)
-        return -1;
-    if (!small || finder->options->gap > 0 || result->gbps >= finder->goal)
-        return 0;
-    return count_out(finder, rings, bound);
 }
 
 static int find_bounds(struct finder *finder, uint32_t gpus, int from, int to, double *bounds)

@@ -204,26 +204,6 @@ static void add_step(struct walker *walker, int from, int to, struct tccl_edge e
         walker->slots[edge.memory] = walker->exclusive >> edge.memory & 1 ? 1 : TCCL_MAX_GPUS;
 }
 
-static void add_steps(struct walker *walker)
-{
-    const struct tccl_machine *machine = walker->route->machine;
-    for (int from = 0; from < walker->n; from++) {
-        for (int to = 0; to < walker->n; to++) {
-            if (from == to)
-                continue;
-            if (machine->p2p[walker->gpus[from]][walker->gpus[to]]) {
-                if (walker->route->any || !walker->route->reads)
-                    add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_WRITE, 0});
-                if (walker->route->any || walker->route->reads)
-                    add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_READ, 0});
-            }
-            for (int m = 0; m < machine->n_memories; m++)
-                if (!(walker->route->shun >> m & 1))
-                    add_step(walker, from, to, (struct tccl_edge){TCCL_BOUNCE, m});
-        }
-    }
-}
-
 static void load_memory(struct walker *walker, struct tccl_port port)
 {
     if (port.via.kind == TCCL_MEMORY)
@@ -332,27 +312,6 @@ static bool better_step(const struct walker *walker, const struct step *a, const
     return a->distance + 2 * load_a < b->distance + 2 * load_b;
 }
 
-/* The steps from a GPU to those in the mask, best first. Returns how many. */
-static int order_steps(struct walker *walker, uint32_t visited, int from, uint32_t mask,
-                       const struct step *ordered[MAX_STEPS])
-{
-    int count = 0;
-    for (int i = 0; i < walker->n_steps[from]; i++) {
-        const struct step *step = &walker->steps[from][i];
-        bool bounce = step->edge.kind == TCCL_BOUNCE;
-        if (!(mask >> step->to & 1) || (bounce && walker->slots[step->edge.memory] == 0))
-            continue;
-        if (!(visited >> step->to & 1) &&
-            !can_finish(walker, visited | 1u << step->to, step->to, walker->free_slots - bounce))
-            continue;
-        int place = count++;
-        for (; place > 0 && better_step(walker, step, ordered[place - 1]); place--)
-            ordered[place] = ordered[place - 1];
-        ordered[place] = step;
-    }
-    return count;
-}
-
 /* A GPU's buffers are all in one memory: that of the edge into the tail and that on the way to the
  * network. What else can't be built shows when the chain is complete. */
 static bool exit_allows(const struct walker *walker, uint32_t visited, const struct step *step)
@@ -418,7 +377,21 @@ static int extend(struct walker *walker, uint32_t visited, int position)
         return meet(walker);
     }
     uint32_t into = visited == full ? 1 : full & ~visited;
-    int count = order_steps(walker, visited, position, into, ordered);
+    /* The steps from a GPU to those in the mask, best first. */
+    int count = 0;
+    for (int i = 0; i < walker->n_steps[position]; i++) {
+        const struct step *step = &walker->steps[position][i];
+        bool bounce = step->edge.kind == TCCL_BOUNCE;
+        if (!(into >> step->to & 1) || (bounce && walker->slots[step->edge.memory] == 0))
+            continue;
+        if (!(visited >> step->to & 1) &&
+            !can_finish(walker, visited | 1u << step->to, step->to, walker->free_slots - bounce))
+            continue;
+        int place = count++;
+        for (; place > 0 && better_step(walker, step, ordered[place - 1]); place--)
+            ordered[place] = ordered[place - 1];
+        ordered[place] = step;
+    }
     for (int i = 0; i < count; i++) {
         if (walker->steps_left <= 0 || walker->stopped)
             return -1;
@@ -531,7 +504,22 @@ static void look_around(struct walker *walker, const struct step *fixed)
         }
         join_ends(walker, fixed, &walker->beside[2]);
     }
-    add_steps(walker);
+    const struct tccl_machine *machine = walker->route->machine;
+    for (int from = 0; from < walker->n; from++) {
+        for (int to = 0; to < walker->n; to++) {
+            if (from == to)
+                continue;
+            if (machine->p2p[walker->gpus[from]][walker->gpus[to]]) {
+                if (walker->route->any || !walker->route->reads)
+                    add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_WRITE, 0});
+                if (walker->route->any || walker->route->reads)
+                    add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_READ, 0});
+            }
+            for (int m = 0; m < machine->n_memories; m++)
+                if (!(walker->route->shun >> m & 1))
+                    add_step(walker, from, to, (struct tccl_edge){TCCL_BOUNCE, m});
+        }
+    }
     if (!walker->route->closed) {
         take_port_slot(walker, walker->route->entry, true, &walker->beside[0]);
         take_port_slot(walker, walker->route->exit, false, &walker->beside[1]);
@@ -586,18 +574,6 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
     return found;
 }
 
-/* Two bounces through one memory that nothing forbids. */
-static void pair_walk(const struct walker *walker, int memory, struct tccl_set *walk)
-{
-    const struct tccl_pigeonholes *pigeonholes = walker->route->pigeonholes;
-    struct tccl_edge edge = {TCCL_BOUNCE, memory};
-    walk->count = 0;
-    for (int i = 0; i < 4; i += 2)
-        walk->count += tccl_edge_transfers(edge, pigeonholes->memories[memory].ends[i],
-                                           pigeonholes->memories[memory].ends[i + 1],
-                                           walk->transfers + walk->count);
-}
-
 int tccl_route_suspects(const struct tccl_route *route, struct tccl_set *walks)
 {
     struct step fixed = {.count = 0};
@@ -605,8 +581,17 @@ int tccl_route_suspects(const struct tccl_route *route, struct tccl_set *walks)
     int count = 0;
     if (walker && set_up(walker, route, &fixed)) {
         for (int m = 0; m < route->machine->n_memories; m++)
-            if (walker->slots[m] > 1)
-                pair_walk(walker, m, &walks[count++]);
+            if (walker->slots[m] > 1) {
+                /* Two bounces through one memory that nothing forbids. */
+                struct tccl_set *walk = &walks[count++];
+                const struct tccl_pigeonholes *pigeonholes = walker->route->pigeonholes;
+                struct tccl_edge edge = {TCCL_BOUNCE, m};
+                walk->count = 0;
+                for (int i = 0; i < 4; i += 2)
+                    walk->count += tccl_edge_transfers(edge, pigeonholes->memories[m].ends[i],
+                                                       pigeonholes->memories[m].ends[i + 1],
+                                                       walk->transfers + walk->count);
+            }
         for (int end = 0; end < 3; end++)
             if (walker->beside[end].count > 0)
                 walks[count++] = walker->beside[end];

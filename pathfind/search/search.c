@@ -278,15 +278,6 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
     return find_ring(search, gpus, options, result, err);
 }
 
-/* The transfers of the NICs themselves, whichever GPUs are the ends. */
-static bool can_reach(const struct tccl_task *task, struct tccl_port entry, struct tccl_port exit)
-{
-    tccl_transfer in[2], out[2];
-    tccl_entry_transfers(entry, 0, in);
-    tccl_exit_transfers(exit, 0, out);
-    return can_measure(task->options, in, 1) && can_measure(task->options, out, 1);
-}
-
 /* A GPU is not both ends of a chain of several; and not all ports go together at a chain of one. */
 static bool can_be_ends(const struct tccl_task *task, struct tccl_port entry, struct tccl_port exit)
 {
@@ -311,7 +302,11 @@ static struct tccl_goal *list_goals(const struct tccl_task *task, struct tccl_ta
             table->results[i].bound = 0;
             continue;
         }
-        if (!can_reach(task, entry, exit))
+        /* The transfers of the NICs themselves, whichever GPUs are the ends. */
+        tccl_transfer in[2], out[2];
+        tccl_entry_transfers(entry, 0, in);
+        tccl_exit_transfers(exit, 0, out);
+        if (!(can_measure(task->options, in, 1) && can_measure(task->options, out, 1)))
             continue;
         goals[(*count)++] =
             (struct tccl_goal){.entry = entry, .exit = exit, .result = &table->results[i]};

@@ -316,14 +316,6 @@ static off_t find_end(int fd, off_t size, struct tccl_error *err)
     return tccl_fail(err, "its last line is too long: not a log of loads");
 }
 
-/* Is it still there by its name? The folder may have been replaced before the file was locked. */
-static bool in_place(const struct tccl_setlog *log, const struct stat *opened)
-{
-    struct stat named;
-    return stat(log->path, &named) == 0 && named.st_dev == opened->st_dev &&
-           named.st_ino == opened->st_ino;
-}
-
 static int prepare(struct tccl_setlog *log, const struct tccl_folder *folder,
                    struct tccl_error *err)
 {
@@ -334,7 +326,10 @@ static int prepare(struct tccl_setlog *log, const struct tccl_folder *folder,
                                               : strerror(errno));
     if (fstat(log->fd, &st) != 0)
         return tccl_fail(err, "%s", strerror(errno));
-    if (!in_place(log, &st))
+    /* Is it still there by its name? The folder may have been replaced before the file was locked.
+     */
+    struct stat named;
+    if (!(stat(log->path, &named) == 0 && named.st_dev == st.st_dev && named.st_ino == st.st_ino))
         return tccl_fail(err, "was replaced at this moment; try again");
     log->end = find_end(log->fd, st.st_size, err);
     if (log->end < 0)

@@ -175,20 +175,6 @@ static bool is_open(const struct settler *settler, const bool *settled, int i, e
     return result->part == part && result->chain.n_gpus && !result->chain.closed && !settled[i];
 }
 
-/* The best chain, of those that may be the best for their NICs; -1: none. */
-static int next_result(const struct settler *settler, const bool *settled, enum tccl_part part)
-{
-    const struct tccl_result *results = settler->table->results;
-    int best = -1;
-    for (int i = 0; i < settler->table->n_results; i++)
-        if (is_open(settler, settled, i, part) &&
-            (best < 0 || results[i].gbps > results[best].gbps) &&
-            stands_out(settler, results[i].gbps,
-                       best_settled(settler, settled, part, &results[i].chain)))
-            best = i;
-    return best;
-}
-
 /* Those that were not measured again are no better than the best one for their NICs, of the chosen
  * part; of NICs of which none was they are as much too high as those were. */
 static void lower(const struct settler *settler, const bool *settled, enum tccl_part part,
@@ -217,7 +203,15 @@ static int settle_results(struct settler *settler, enum tccl_part part)
     if (!settled)
         return tccl_fail(settler->task->err, "out of memory");
     for (int done = 0; done < CELLS && status == 0; done++) {
-        int next = next_result(settler, settled, part);
+        /* The best chain, of those that may be the best for their NICs; -1: none. */
+        const struct tccl_result *results = settler->table->results;
+        int next = -1;
+        for (int i = 0; i < settler->table->n_results; i++)
+            if (is_open(settler, settled, i, part) &&
+                (next < 0 || results[i].gbps > results[next].gbps) &&
+                stands_out(settler, results[i].gbps,
+                           best_settled(settler, settled, part, &results[i].chain)))
+                next = i;
         if (next < 0)
             break;
         settled[next] = true;

@@ -66,25 +66,6 @@ static void subtract(double *from, const double *row, double factor, int n)
         *(lanes *)(from + i) -= factor * *(const lanes *)(row + i);
 }
 
-/* The row's value and the column's change places. */
-static void pivot(struct simplex *simplex, int row, int column)
-{
-    double *own = row_of(simplex, row), by = 1 / own[column];
-    int name = simplex->basic[row];
-    for (int i = 0; i < simplex->width; i++)
-        own[i] *= by;
-    own[column] = by;
-    for (int i = 0; i <= simplex->n_rows; i++) {
-        double *other = row_of(simplex, i), factor = other[column];
-        if (i == row || factor == 0)
-            continue;
-        other[column] = 0;
-        subtract(other, own, factor, simplex->width);
-    }
-    simplex->basic[row] = simplex->outer[column];
-    simplex->outer[column] = name;
-}
-
 static void fill(struct simplex *simplex, const double *rows, const double *limits, int goal)
 {
     for (int i = 0; i < simplex->n_rows; i++) {
@@ -119,7 +100,21 @@ int tccl_simplex(const double *rows, const double *limits, int n_rows, int n_col
             return tccl_fail(err, "nothing limits the goal");
         if (++steps > 50 * (n_rows + n_columns))
             return 1;
-        pivot(&simplex, row, column);
+        /* The row's value and the column's change places. */
+        double *own = row_of(&simplex, row), by = 1 / own[column];
+        int name = simplex.basic[row];
+        for (int i = 0; i < simplex.width; i++)
+            own[i] *= by;
+        own[column] = by;
+        for (int i = 0; i <= simplex.n_rows; i++) {
+            double *other = row_of(&simplex, i), factor = other[column];
+            if (i == row || factor == 0)
+                continue;
+            other[column] = 0;
+            subtract(other, own, factor, simplex.width);
+        }
+        simplex.basic[row] = simplex.outer[column];
+        simplex.outer[column] = name;
     }
     memset(values, 0, n_columns * sizeof(*values));
     for (int i = 0; i < n_rows; i++)

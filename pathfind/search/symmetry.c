@@ -222,27 +222,6 @@ static void move_child(struct tree *tree, int child, int to)
     tree->parts[child].parent = to;
 }
 
-/* NUMA nodes that may be exchanged (those of one socket) become children of a group; groups may
- * then be exchanged as a whole (sockets). */
-static void group_numa_nodes(struct tree *tree)
-{
-    struct part *root = &tree->parts[0];
-    int children[MAX_CHILDREN], count = root->n_children, group_of[MAX_PARTS];
-    memcpy(children, root->children, sizeof(children));
-    memset(group_of, -1, sizeof(group_of));
-    root->n_children = 0;
-    for (int i = 0; i < count; i++) {
-        struct part *child = &tree->parts[children[i]];
-        if (child->what.kind != NUMA_NODE) {
-            move_child(tree, children[i], 0);
-            continue;
-        }
-        if (group_of[child->siblings] < 0)
-            group_of[child->siblings] = add_part(tree, 0, GROUP, 0);
-        move_child(tree, children[i], group_of[child->siblings]);
-    }
-}
-
 static void build(struct tree *tree)
 {
     const struct tccl_machine *machine = tree->machine;
@@ -260,7 +239,23 @@ static void build(struct tree *tree)
                 add_part(tree, 0, kind, i);
     for (int part = tree->n_parts - 1; part >= 0; part--)
         find_siblings(tree, part);
-    group_numa_nodes(tree);
+    /* NUMA nodes that may be exchanged (those of one socket) become children of a group; groups may
+     * then be exchanged as a whole (sockets). */
+    struct part *root = &tree->parts[0];
+    int children[MAX_CHILDREN], count = root->n_children, group_of[MAX_PARTS];
+    memcpy(children, root->children, sizeof(children));
+    memset(group_of, -1, sizeof(group_of));
+    root->n_children = 0;
+    for (int i = 0; i < count; i++) {
+        struct part *child = &tree->parts[children[i]];
+        if (child->what.kind != NUMA_NODE) {
+            move_child(tree, children[i], 0);
+            continue;
+        }
+        if (group_of[child->siblings] < 0)
+            group_of[child->siblings] = add_part(tree, 0, GROUP, 0);
+        move_child(tree, children[i], group_of[child->siblings]);
+    }
     find_siblings(tree, 0);
 }
 
@@ -303,20 +298,6 @@ static int build_of_machine(struct tree *tree, const struct tccl_machine *machin
     return tree->status;
 }
 
-/* With each limit raised to the largest of its class the exchanges are exact, and no bandwidth is
- * raised by more than the largest ratio in a class: rates grow at most as capacities do. */
-static double largest_ratio(const struct tree *tree)
-{
-    int limits = tccl_model_limits(tree->model);
-    double ratio = 1;
-    for (int i = 0; i < limits; i++)
-        for (int j = 0; j < limits; j++)
-            if (tree->class_of_limit[i] == tree->class_of_limit[j])
-                ratio = fmax(ratio,
-                             tccl_model_limit(tree->model, i) / tccl_model_limit(tree->model, j));
-    return ratio;
-}
-
 struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model)
 {
     struct tccl_symmetry *symmetry = calloc(1, sizeof(*symmetry));
@@ -330,7 +311,18 @@ struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model)
                 return NULL;
             }
         }
-        symmetry->factor[nics] = largest_ratio(&symmetry->trees[nics][NEAR]);
+        /* With each limit raised to the largest of its class the exchanges are exact, and no
+         * bandwidth is raised by more than the largest ratio in a class: rates grow at most as
+         * capacities do. */
+        const struct tree *tree = &symmetry->trees[nics][NEAR];
+        int limits = tccl_model_limits(tree->model);
+        double ratio = 1;
+        for (int i = 0; i < limits; i++)
+            for (int j = 0; j < limits; j++)
+                if (tree->class_of_limit[i] == tree->class_of_limit[j])
+                    ratio = fmax(ratio, tccl_model_limit(tree->model, i) /
+                                            tccl_model_limit(tree->model, j));
+        symmetry->factor[nics] = ratio;
     }
     return symmetry;
 }

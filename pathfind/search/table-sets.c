@@ -33,25 +33,6 @@ static const struct tccl_result *best_of(const struct tccl_table *table, int ent
     return best && best->gbps > 0 ? best : NULL;
 }
 
-/* Chains by one NIC each, as many as there are; and the same turned by one NIC: in by one, out by
- * the next. */
-static void add_rotations(const struct tccl_table *table, struct tccl_ring_set *starts, int *n)
-{
-    for (int turn = 0; turn < 2; turn++) {
-        struct tccl_chain chains[TCCL_CHAIN_RINGS];
-        int count = 0, n_nics = TCCL_MAX_NICS;
-        while (n_nics > 0 && !best_of(table, n_nics - 1, n_nics - 1))
-            n_nics--;
-        for (int i = 0; i < n_nics && count < TCCL_CHAIN_RINGS; i++) {
-            const struct tccl_result *best = best_of(table, i, (i + turn) % n_nics);
-            if (best)
-                chains[count++] = best->chain;
-        }
-        if (count > 1)
-            add_start(starts, n, chains, count);
-    }
-}
-
 int tccl_table_starts(const struct tccl_table *table, bool closed, bool reads,
                       struct tccl_ring_set starts[static TCCL_TABLE_STARTS])
 {
@@ -60,8 +41,23 @@ int tccl_table_starts(const struct tccl_table *table, bool closed, bool reads,
     add_start(starts, &n, own->set.rings, own->set.n);
     if (closed && tccl_table_ring(table)->chain.n_gpus)
         add_start(starts, &n, &tccl_table_ring(table)->chain, 1);
-    if (!closed)
-        add_rotations(table, starts, &n);
+    if (!closed) {
+        /* Chains by one NIC each, as many as there are; and the same turned by one NIC: in by one,
+         * out by the next. */
+        for (int turn = 0; turn < 2; turn++) {
+            struct tccl_chain chains[TCCL_CHAIN_RINGS];
+            int count = 0, n_nics = TCCL_MAX_NICS;
+            while (n_nics > 0 && !best_of(table, n_nics - 1, n_nics - 1))
+                n_nics--;
+            for (int i = 0; i < n_nics && count < TCCL_CHAIN_RINGS; i++) {
+                const struct tccl_result *best = best_of(table, i, (i + turn) % n_nics);
+                if (best)
+                    chains[count++] = best->chain;
+            }
+            if (count > 1)
+                add_start(starts, &n, chains, count);
+        }
+    }
     for (int i = 0; i < TCCL_MAX_NICS * TCCL_MAX_NICS && !closed; i++) {
         const struct tccl_result *chain = best_of(table, i / TCCL_MAX_NICS, i % TCCL_MAX_NICS);
         if (chain)

@@ -102,26 +102,6 @@ static int find(struct growth *growth)
     return found;
 }
 
-/* Returns as tccl_search_meter_measure. */
-static int measure_along(struct growth *growth, struct tccl_tree *tree)
-{
-    tccl_tree_along(growth->ways->chain, tree);
-    growth->above = 0;
-    growth->steps = STEPS;
-    growth->tree = *tree;
-    growth->walk.count = 0;
-    bool fits = true;
-    for (int i = 0; fits && i < growth->ways->chain->n_gpus; i++)
-        fits = put_gpu(growth, i, tree->gpus[i]);
-    struct tccl_set walk = growth->walk;
-    take_back(growth, 0);
-    int status = fits ? tccl_search_meter_measure(&growth->task->search->meter, &walk, &tree->along,
-                                                  growth->task->err)
-                      : 0;
-    tree->gbps = tree->along;
-    return status;
-}
-
 /* What the tree taught: where there are few, that it is no better itself; else what makes it slow.
  * Returns as tccl_search_meter_measure; 1 also where there is no room for it. */
 static int learn(struct growth *growth, double gbps)
@@ -165,7 +145,20 @@ static int find_tree(struct tccl_task *task, struct tccl_result *result, long un
     struct growth growth = {.task = task, .ways = &ways};
     double factor = FIRST_FACTOR;
     tccl_tree_ways(task->search->machine, &result->chain, &ways);
-    int status = measure_along(&growth, tree);
+    tccl_tree_along(growth.ways->chain, tree);
+    growth.above = 0;
+    growth.steps = STEPS;
+    growth.tree = *tree;
+    growth.walk.count = 0;
+    bool fits = true;
+    for (int i = 0; fits && i < growth.ways->chain->n_gpus; i++)
+        fits = put_gpu(&growth, i, tree->gpus[i]);
+    struct tccl_set walk = growth.walk;
+    take_back(&growth, 0);
+    int status = fits ? tccl_search_meter_measure(&growth.task->search->meter, &walk, &tree->along,
+                                                  growth.task->err)
+                      : 0;
+    tree->gbps = tree->along;
     while (status == 0 && tree->gbps > 0 && meter->asked < until) {
         growth.above = tree->gbps * factor;
         if (find(&growth) == FOUND)

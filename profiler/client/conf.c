@@ -347,21 +347,6 @@ static int cut_host(const char *value, char host[TCCL_CONF_NAME], const char **p
     return six || !strchr(host, ':') ? 0 : -1;
 }
 
-/* Host i of a list of 1 or n hosts. */
-static int add_peers(struct tccl_conf *conf, const struct tccl_hosts *nodes,
-                     const struct tccl_hosts *hosts, const char *host, long first, long ports,
-                     struct tccl_error *err)
-{
-    for (size_t i = 0; i < nodes->count; i++) {
-        const char *own = hosts->count > 1 ? hosts->names[i]
-                          : hosts->count   ? hosts->names[0]
-                                           : host;
-        if (add_peer(conf, nodes->names[i], own, ports > 1 ? first + (long)i : first, err) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* n[7-9]=down. Where else they listen may stand in another line. */
 static int add_down(struct tccl_conf *conf, const struct tccl_hosts *nodes, int line,
                     struct tccl_error *err)
@@ -398,7 +383,13 @@ static int read_peer(struct tccl_conf *conf, const char *name, const char *value
         (count > 1 && (size_t)count != nodes.count))
         return tccl_fail(err, "peer %.40s=%.80s: %zu nodes, but %zu hosts and %ld ports", name,
                          value, nodes.count, hosts.count ? hosts.count : 1, count);
-    return add_peers(conf, &nodes, &hosts, host, first, count, err);
+    /* Host i of a list of 1 or n hosts. */
+    for (size_t i = 0; i < nodes.count; i++) {
+        const char *own = hosts.count > 1 ? hosts.names[i] : hosts.count ? hosts.names[0] : host;
+        if (add_peer(conf, nodes.names[i], own, count > 1 ? first + (long)i : first, err) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* The name behind "policy " in a section's, or NULL. */

@@ -91,15 +91,6 @@ static int count_item(const char **at, size_t max, size_t *count)
     return *at == begin ? -1 : 0;
 }
 
-static int add_name(struct tccl_hosts *hosts, const char *name, struct tccl_error *err)
-{
-    char *copy = strdup(name);
-    if (!copy)
-        return tccl_fail(err, "out of memory for a node list");
-    hosts->names[hosts->count++] = copy;
-    return 0;
-}
-
 static int expand_item(struct tccl_hosts *hosts, char *name, size_t used, const char *rest,
                        struct tccl_error *err);
 
@@ -140,7 +131,11 @@ static int expand_item(struct tccl_hosts *hosts, char *name, size_t used, const 
     if (*rest == '[')
         return expand_bracket(hosts, name, used, rest + 1, err);
     name[used] = '\0';
-    return add_name(hosts, name, err);
+    char *copy = strdup(name);
+    if (!copy)
+        return tccl_fail(err, "out of memory for a node list");
+    hosts->names[hosts->count++] = copy;
+    return 0;
 }
 
 int tccl_hosts_count(const char *text, size_t max, size_t *total, struct tccl_error *err)

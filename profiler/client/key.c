@@ -15,27 +15,23 @@ bool tccl_key_equal(const struct tccl_step_key *a, const struct tccl_step_key *b
            a->run == b->run;
 }
 
-static void step_format(uint32_t step, char *text, size_t size)
-{
-    switch (step) {
-    case TCCL_STEP_BATCH:
-        snprintf(text, size, "batch");
-        break;
-    case TCCL_STEP_EXTERN:
-        snprintf(text, size, "extern");
-        break;
-    case TCCL_STEP_INTERACTIVE:
-        snprintf(text, size, "interactive");
-        break;
-    default:
-        snprintf(text, size, "%u", step);
-    }
-}
-
 void tccl_key_format(const struct tccl_step_key *key, char text[static TCCL_KEY_TEXT])
 {
     char step[16], offset[16] = "", restart[24] = "";
-    step_format(key->step, step, sizeof(step));
+    size_t size = sizeof(step);
+    switch (key->step) {
+    case TCCL_STEP_BATCH:
+        snprintf(step, size, "batch");
+        break;
+    case TCCL_STEP_EXTERN:
+        snprintf(step, size, "extern");
+        break;
+    case TCCL_STEP_INTERACTIVE:
+        snprintf(step, size, "interactive");
+        break;
+    default:
+        snprintf(step, size, "%u", key->step);
+    }
     if (key->het_job)
         snprintf(offset, sizeof(offset), "+%u", key->het_offset);
     if (key->restart)

@@ -255,19 +255,6 @@ const char *tccl_policy_key(bool named, int i)
     return i < (named ? KEYS : UNNAMED_KEYS) ? keys[i].name : NULL;
 }
 
-/* [policy] has one list, and there the last value holds, also an empty one. */
-static int set_again(const struct tccl_key *key, struct tccl_policy *policy, const char *value,
-                     struct tccl_error *err)
-{
-    char **field = &policy->partitions;
-    char *before = *field;
-    *field = NULL;
-    int rc = *value ? tccl_key_set(key, policy, NULL, value, err) : 0;
-    free(rc == 0 ? before : NULL);
-    *field = rc == 0 ? *field : before;
-    return rc;
-}
-
 int tccl_policy_set(struct tccl_policy *policy, const char *name, const char *value,
                     struct tccl_error *err)
 {
@@ -275,8 +262,16 @@ int tccl_policy_set(struct tccl_policy *policy, const char *name, const char *va
     const struct tccl_key *key = tccl_key_find(keys, named ? KEYS : UNNAMED_KEYS, name);
     if (!key)
         return 1;
-    if (!named && key->set == set_patterns)
-        return set_again(key, policy, value, err);
+    if (!named && key->set == set_patterns) {
+        /* [policy] has one list, and there the last value holds, also an empty one. */
+        char **field = &policy->partitions;
+        char *before = *field;
+        *field = NULL;
+        int rc = *value ? tccl_key_set(key, policy, NULL, value, err) : 0;
+        free(rc == 0 ? before : NULL);
+        *field = rc == 0 ? *field : before;
+        return rc;
+    }
     return tccl_key_set(key, policy, NULL, value, err);
 }
 

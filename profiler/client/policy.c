@@ -227,15 +227,6 @@ static bool is_claimed(const struct tccl_policy *policy)
     return policy->partitions || policy->accounts || policy->qos;
 }
 
-/* Does a policy match that has only the conditions that no user can forge? */
-static bool matches_but_claims(const struct tccl_policy *policy, const struct policy_facts *facts)
-{
-    char why[POLICY_WHY];
-    struct tccl_policy rest = *policy;
-    rest.partitions = rest.accounts = rest.qos = NULL;
-    return policy_matches(&rest, facts, why);
-}
-
 static bool rule_wants(const struct policy_rule *rule, const struct policy_facts *facts, int option,
                        int environment, int n_gpus)
 {
@@ -248,7 +239,11 @@ bool policy_by_claims(const struct tccl_conf *conf, const struct policy_facts *f
 {
     for (int i = 0; i < conf->n_policies; i++) {
         const struct tccl_policy *policy = &conf->policies[i];
-        if (!matches_but_claims(policy, facts))
+        /* Does a policy match that has only the conditions that no user can forge? */
+        char why[POLICY_WHY];
+        struct tccl_policy rest = *policy;
+        rest.partitions = rest.accounts = rest.qos = NULL;
+        if (!policy_matches(&rest, facts, why))
             continue;
         struct policy_rule rule = policy_rule_of(conf, policy);
         if (!rule_wants(&rule, facts, option, environment, n_gpus))

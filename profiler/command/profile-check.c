@@ -70,9 +70,11 @@ static int by_change(const void *a, const void *b)
     return (p < q) - (p > q);
 }
 
-/* The drifted sets, worst first. */
-static void print_drifted(const struct tccl_drift *drift)
+static void print_verdict(const struct tccl_profile *profile, const struct tccl_drift *drift,
+                          unsigned seed)
 {
+    const char *folder = tccl_profile_folder(profile);
+    /* The drifted sets, worst first. */
     const struct tccl_drift_set *drifted[TCCL_DRIFT_SETS];
     size_t count = 0;
     for (int i = 0; i < drift->count; i++)
@@ -87,13 +89,6 @@ static void print_drifted(const struct tccl_drift *drift)
     }
     if (count > NAMED)
         printf("and %zu more\n", count - NAMED);
-}
-
-static void print_verdict(const struct tccl_profile *profile, const struct tccl_drift *drift,
-                          unsigned seed)
-{
-    const char *folder = tccl_profile_folder(profile);
-    print_drifted(drift);
     printf("%d loads measured again (seed %u)", drift->count, seed);
     if (drift->worst >= 0)
         printf(": median %+.1f %%, largest change %+.1f %%", (drift->median - 1) * 100,

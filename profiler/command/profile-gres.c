@@ -72,25 +72,6 @@ static int find_links(struct tccl_profile *profile, struct lines *lines, struct 
     return rc < 0 ? tccl_fail(err, "%s", why.text) : 0;
 }
 
-/* All GPUs have cores, or none: Slurm wants it so. */
-static void find_cores(const struct profile_options *options, struct lines *lines)
-{
-    struct tccl_error why = {""};
-    hwloc_topology_t topology;
-    int rc = options->topology ? tccl_topology_recorded(options->topology, &topology, &why)
-                               : tccl_topology_live(&topology, &why);
-    for (int i = 0; rc == 0 && i < lines->machine->n_gpus; i++)
-        if (tccl_gpu_cores(topology, lines->machine, i, lines->cores[i], &why) < 0) {
-            hwloc_topology_destroy(topology);
-            rc = -1;
-        }
-    lines->has_cores = rc == 0;
-    if (rc == 0)
-        hwloc_topology_destroy(topology);
-    else
-        remark("Cores=", &why);
-}
-
 static void print_lines(const struct lines *lines, bool serve)
 {
     printf("# %s, for Slurm %s, by tccl-profile gres. Add Type= as in slurm.conf, and NodeName=.\n"
@@ -125,7 +106,21 @@ int profile_gres(const struct profile_options *options, struct tccl_profile *pro
     bool serve = tccl_links_serve(year, month);
     if (serve && find_links(profile, &lines, err) < 0)
         return -1;
-    find_cores(options, &lines);
+    /* All GPUs have cores, or none: Slurm wants it so. */
+    struct tccl_error why = {""};
+    hwloc_topology_t topology;
+    int rc = options->topology ? tccl_topology_recorded(options->topology, &topology, &why)
+                               : tccl_topology_live(&topology, &why);
+    for (int i = 0; rc == 0 && i < lines.machine->n_gpus; i++)
+        if (tccl_gpu_cores(topology, lines.machine, i, lines.cores[i], &why) < 0) {
+            hwloc_topology_destroy(topology);
+            rc = -1;
+        }
+    lines.has_cores = rc == 0;
+    if (rc == 0)
+        hwloc_topology_destroy(topology);
+    else
+        remark("Cores=", &why);
     print_lines(&lines, serve);
     return 0;
 }

@@ -22,16 +22,6 @@ void profile_machine_only(const struct tccl_machine *machine, struct tccl_found 
     snprintf(found->p2p_source, sizeof(found->p2p_source), "description");
 }
 
-static int from_model(const char *path, struct tccl_found *found, struct tccl_error *err)
-{
-    struct tccl_model *model = NULL;
-    if (tccl_model_read(path, &model, err) != 0)
-        return -1;
-    profile_machine_only(tccl_model_machine(model), found);
-    tccl_model_free(model);
-    return 0;
-}
-
 static bool is_backend(const struct profile_options *options, const char *name)
 {
     return options->backend && strcmp(options->backend, name) == 0;
@@ -46,8 +36,14 @@ int profile_machine(const struct profile_options *options, struct tccl_found *fo
         (options->topology || is_backend(options, "host") || is_backend(options, "cuda")))
         return tccl_fail(err, "--model names another machine than --topology or --backend: give "
                               "one of them");
-    if (options->model)
-        return from_model(options->model, found, err);
+    if (options->model) {
+        struct tccl_model *model = NULL;
+        if (tccl_model_read(options->model, &model, err) != 0)
+            return -1;
+        profile_machine_only(tccl_model_machine(model), found);
+        tccl_model_free(model);
+        return 0;
+    }
     if (is_backend(options, "model"))
         return tccl_fail(err, "--backend model: --model FILE is needed");
     if (options->backend && !is_backend(options, "host") && !is_backend(options, "cuda"))
@@ -119,24 +115,6 @@ static int write_machine(const struct tccl_machine *machine, const char *path,
     return tccl_write_json(path, 0644, json, err);
 }
 
-static int say(const struct profile_options *options, const struct tccl_found *found,
-               const char *path)
-{
-    char id[TCCL_HASH_HEX];
-    if (options->json) {
-        json_t *json = tccl_found_to_json(found);
-        json_object_set_new(json, "machine", json_string(path));
-        return profile_print(json);
-    }
-    if (options->quiet)
-        return 0;
-    for (int i = 0; i < found->n_notes; i++)
-        fprintf(stderr, "tccl: note: %s\n", found->notes[i]);
-    tccl_machine_id(&found->site.machine, id);
-    fprintf(stderr, "tccl: %s: this node is a machine %s\n", path, id);
-    return 0;
-}
-
 int profile_init(const struct profile_options *options, struct tccl_error *err)
 {
     const char *path = options->machine ? options->machine : options->node;
@@ -144,5 +122,17 @@ int profile_init(const struct profile_options *options, struct tccl_error *err)
     if (profile_machine(options, &found, err) < 0 ||
         write_machine(&found.site.machine, path, err) != 0)
         return -1;
-    return say(options, &found, path);
+    char id[TCCL_HASH_HEX];
+    if (options->json) {
+        json_t *json = tccl_found_to_json(&found);
+        json_object_set_new(json, "machine", json_string(path));
+        return profile_print(json);
+    }
+    if (options->quiet)
+        return 0;
+    for (int i = 0; i < found.n_notes; i++)
+        fprintf(stderr, "tccl: note: %s\n", found.notes[i]);
+    tccl_machine_id(&found.site.machine, id);
+    fprintf(stderr, "tccl: %s: this node is a machine %s\n", path, id);
+    return 0;
 }

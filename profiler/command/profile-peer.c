@@ -252,8 +252,19 @@ static int serve_traffic(const struct peer *peer, int fd, const struct tccl_peer
     return rc;
 }
 
-static void serve_guest(const struct peer *peer, int fd, const char *from)
+/* In the new process: never outlives the one that made it, which alone hears of signals. */
+static void be_guest(const struct peer *peer, pid_t parent, int fd, const char *from)
 {
+    sigset_t none;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    for (int i = 0; i < peer->n_listeners; i++)
+        close(peer->listeners[i]);
+    close(peer->signals);
+    signal(SIGINT, SIG_IGN); /* a terminal sends it to all */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     struct ending ending = nothing;
     struct tccl_error err = {0};
     struct tccl_peer_guest guest;
@@ -268,22 +279,6 @@ static void serve_guest(const struct peer *peer, int fd, const char *from)
     close(fd);
     ending.seconds = (double)(tccl_now_ms() - begun) / 1e3;
     print_end(peer, from, &ending, rc < 0 ? err.text : NULL);
-}
-
-/* In the new process: never outlives the one that made it, which alone hears of signals. */
-static void be_guest(const struct peer *peer, pid_t parent, int fd, const char *from)
-{
-    sigset_t none;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    for (int i = 0; i < peer->n_listeners; i++)
-        close(peer->listeners[i]);
-    close(peer->signals);
-    signal(SIGINT, SIG_IGN); /* a terminal sends it to all */
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    serve_guest(peer, fd, from);
     _exit(0);
 }
 
@@ -345,8 +340,15 @@ static void take_guest(struct peer *peer, int listener)
     memcpy(guest->from, from, sizeof(from));
 }
 
-static void bury_guests(struct peer *peer)
+/* ---- all of them ---- */
+
+/* Returns whether to go on. */
+static bool hear_signals(struct peer *peer)
 {
+    struct signalfd_siginfo heard;
+    while (read(peer->signals, &heard, sizeof(heard)) == sizeof(heard))
+        if (heard.ssi_signo != SIGCHLD)
+            return false;
     char why[32];
     int status;
     pid_t pid;
@@ -358,34 +360,7 @@ static void bury_guests(struct peer *peer)
         if (guest)
             guest->pid = 0;
     }
-}
-
-/* ---- all of them ---- */
-
-/* Returns whether to go on. */
-static bool hear_signals(struct peer *peer)
-{
-    struct signalfd_siginfo heard;
-    while (read(peer->signals, &heard, sizeof(heard)) == sizeof(heard))
-        if (heard.ssi_signo != SIGCHLD)
-            return false;
-    bury_guests(peer);
     return true;
-}
-
-static void serve(struct peer *peer)
-{
-    struct pollfd ready[LISTENERS + 1] = {{.fd = peer->signals, .events = POLLIN}};
-    for (int i = 0; i < peer->n_listeners; i++)
-        ready[i + 1] = (struct pollfd){.fd = peer->listeners[i], .events = POLLIN};
-    do {
-        int64_t left = peer->rests_until - tccl_now_ms();
-        bool rests = left > 0;
-        poll(ready, rests ? 1 : (nfds_t)peer->n_listeners + 1, rests ? (int)left : -1);
-        for (int i = 0; i < peer->n_listeners; i++)
-            if (!rests && ready[i + 1].revents)
-                take_guest(peer, peer->listeners[i]);
-    } while (!ready[0].revents || hear_signals(peer));
 }
 
 static void end(struct peer *peer)
@@ -418,7 +393,17 @@ static int run(struct peer *peer, struct tccl_error *err)
                json_pack("{s:s, s:s, s:i, s:b}", "event", "listening", "address", peer->where,
                          "port", (int)port, "munge", !peer->trust.anybody),
                text);
-    serve(peer);
+    struct pollfd ready[LISTENERS + 1] = {{.fd = peer->signals, .events = POLLIN}};
+    for (int i = 0; i < peer->n_listeners; i++)
+        ready[i + 1] = (struct pollfd){.fd = peer->listeners[i], .events = POLLIN};
+    do {
+        int64_t left = peer->rests_until - tccl_now_ms();
+        bool rests = left > 0;
+        poll(ready, rests ? 1 : (nfds_t)peer->n_listeners + 1, rests ? (int)left : -1);
+        for (int i = 0; i < peer->n_listeners; i++)
+            if (!rests && ready[i + 1].revents)
+                take_guest(peer, peer->listeners[i]);
+    } while (!ready[0].revents || hear_signals(peer));
     return 0;
 }
 

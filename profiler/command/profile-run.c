@@ -21,15 +21,6 @@ static void interrupt(int number UNUSED)
     interrupted = 1;
 }
 
-/* The first signal ends the run in order, a second one at once. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-}
-
 bool profile_interrupted(void)
 {
     return interrupted;
@@ -88,24 +79,6 @@ static void note_nics(const struct profile_options *options, const struct tccl_b
     fprintf(stderr, "tccl: note: %s; chains are for jobs of one node only\n", why.text);
 }
 
-/* Said behind the summary: what was measured together, and chains that nobody gets. */
-static void note_end(unsigned marks, const struct tccl_fill_progress *end, char *text, size_t size)
-{
-    char words[TCCL_MARKS_TEXT];
-    size_t used = 0;
-    text[0] = '\0';
-    if (end->phase == TCCL_FILL_TOGETHER)
-        used = (size_t)snprintf(
-            text, size,
-            "; %d of %d loads of neighbours measured (%d before), %d foretold, %d unknown",
-            end->together, end->together_total, end->together_before, end->foretold,
-            end->together_total - end->together - end->foretold);
-    tccl_format_marks(marks, words);
-    if (words[0] && used < size)
-        snprintf(text + used, size - used,
-                 "; what is measured here is marked (%s): no chains are written", words);
-}
-
 static int fill(const struct profile_options *options, struct tccl_backend *backend,
                 struct tccl_profile *profile, struct tccl_fill_options *what,
                 struct tccl_error *err)
@@ -123,7 +96,21 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
             what->seconds = fmax(what->seconds - (tccl_seconds() - line.begun), 1e-3);
         rc = tccl_fill_together(backend, profile, what, &end, err);
     }
-    note_end(backend->marks, &end, note, sizeof(note));
+    /* Said behind the summary: what was measured together, and chains that nobody gets. */
+    size_t size = sizeof(note);
+    char words[TCCL_MARKS_TEXT];
+    size_t used = 0;
+    note[0] = '\0';
+    if (end.phase == TCCL_FILL_TOGETHER)
+        used = (size_t)snprintf(
+            note, size,
+            "; %d of %d loads of neighbours measured (%d before), %d foretold, %d unknown",
+            end.together, end.together_total, end.together_before, end.foretold,
+            end.together_total - end.together - end.foretold);
+    tccl_format_marks(backend->marks, words);
+    if (words[0] && used < size)
+        snprintf(note + used, size - used,
+                 "; what is measured here is marked (%s): no chains are written", words);
     tccl_progress_end(&line, &end, rc, note);
     if (on_hardware && backend->marks == 0 && rc >= 0)
         profile_note_verdict(options, profile, "measured", 1);
@@ -174,7 +161,11 @@ int profile_run(const struct profile_options *options, struct tccl_error *err)
 {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
-    catch_signals();
+    /* The first signal ends the run in order, a second one at once. */
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
     if (options->splits && !options->neighbours)
         return tccl_fail(err, "--splits goes with run --neighbours");
     if (options->neighbours && (options->check || options->gpus))

@@ -75,19 +75,6 @@ static void print_number(double gbps, int rings, int width)
     printf(" %*s", width, text);
 }
 
-static void print_row(const struct row *row)
-{
-    printf("%-10s", row->gpus);
-    print_number(row->ring, 0, 10);
-    print_number(row->ring_set, row->ring_rings, 11);
-    print_number(row->baseline_ring, 0, 10);
-    print_number(row->chain, 0, 10);
-    print_number(row->chain_set, row->chain_rings, 11);
-    print_number(row->baseline_chain, 0, 10);
-    printf(" %5.1f%% %9ld %5ld/%-5ld %s\n", row->gap * 100, row->measured, row->proven, row->pairs,
-           row->best);
-}
-
 /* Number of measured sets; where the log is bad, -1, and it is said. */
 static long count_sets(const struct tccl_profile *profile)
 {
@@ -138,8 +125,17 @@ static int each_row(struct tccl_profile *profile, json_t *list)
         }
         if (list)
             json_array_append_new(list, row_to_json(&row));
-        else
-            print_row(&row);
+        else {
+            printf("%-10s", row.gpus);
+            print_number(row.ring, 0, 10);
+            print_number(row.ring_set, row.ring_rings, 11);
+            print_number(row.baseline_ring, 0, 10);
+            print_number(row.chain, 0, 10);
+            print_number(row.chain_set, row.chain_rings, 11);
+            print_number(row.baseline_chain, 0, 10);
+            printf(" %5.1f%% %9ld %5ld/%-5ld %s\n", row.gap * 100, row.measured, row.proven,
+                   row.pairs, row.best);
+        }
     }
     return n_bad;
 }
@@ -181,29 +177,6 @@ static int show_text(struct tccl_profile *profile)
           "the next\n"
           "one reads, -mK> through memory K, -g> NIC and GPU directly.\n",
           stdout);
-    return 0;
-}
-
-/* A machine of which there is no profile, or that is only looked at. */
-static int show_found(const struct profile_options *options, const struct tccl_found *found,
-                      const char *hint)
-{
-    const struct tccl_machine *machine = &found->site.machine;
-    char id[TCCL_HASH_HEX], marks[TCCL_MARKS_TEXT];
-    if (options->json)
-        return profile_print(tccl_found_to_json(found));
-    tccl_machine_id(machine, id);
-    tccl_format_marks(found->marks, marks);
-    printf("Machine  %s\nId       %s\n", machine->name, id);
-    if (found->driver[0])
-        printf("Driver   %s\n", found->driver);
-    if (marks[0])
-        printf("Marks    %s: what is measured now is not served to jobs\n", marks);
-    tccl_print_machine(stdout, machine, found);
-    for (int i = 0; i < found->n_notes; i++)
-        printf("%s%s\n", i == 0 ? "\nNotes\n  " : "  ", found->notes[i]);
-    if (hint)
-        printf("\n%s\n", hint);
     return 0;
 }
 
@@ -268,9 +241,26 @@ int profile_show(const struct profile_options *options, struct tccl_error *err)
         return profile_with(options, show_profile, err);
     if ((named ? profile_machine : this_machine)(options, &found, err) < 0)
         return -1;
-    return show_found(options, &found,
-                      named ? NULL
-                            : "No profile of this machine yet: make one with tccl-profile run");
+    /* A machine of which there is no profile, or that is only looked at. */
+    const char *hint =
+        named ? NULL : "No profile of this machine yet: make one with tccl-profile run";
+    const struct tccl_machine *machine = &found.site.machine;
+    char id[TCCL_HASH_HEX], marks[TCCL_MARKS_TEXT];
+    if (options->json)
+        return profile_print(tccl_found_to_json(&found));
+    tccl_machine_id(machine, id);
+    tccl_format_marks(found.marks, marks);
+    printf("Machine  %s\nId       %s\n", machine->name, id);
+    if (found.driver[0])
+        printf("Driver   %s\n", found.driver);
+    if (marks[0])
+        printf("Marks    %s: what is measured now is not served to jobs\n", marks);
+    tccl_print_machine(stdout, machine, &found);
+    for (int i = 0; i < found.n_notes; i++)
+        printf("%s%s\n", i == 0 ? "\nNotes\n  " : "  ", found.notes[i]);
+    if (hint)
+        printf("\n%s\n", hint);
+    return 0;
 }
 
 struct listing {
@@ -278,14 +268,6 @@ struct listing {
     json_t *list;
     int n_bad;
 };
-
-static json_t *entry_to_json(const struct tccl_profile *profile, long sets, int tables)
-{
-    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:I}", "id", tccl_profile_id(profile), "name",
-                     tccl_profile_machine(profile)->name, "source", tccl_profile_source(profile),
-                     "loads", (json_int_t)sets, "tables", tables, "last_measured",
-                     (json_int_t)tccl_profile_time(profile));
-}
 
 static void list_profile(struct listing *listing, const struct tccl_profile *profile)
 {
@@ -296,7 +278,12 @@ static void list_profile(struct listing *listing, const struct tccl_profile *pro
     int tables = tccl_profile_tables(profile, &masks, &ignored);
     format_age(tccl_profile_time(profile), age);
     if (listing->options->json)
-        json_array_append_new(listing->list, entry_to_json(profile, sets, tables));
+        json_array_append_new(
+            listing->list,
+            json_pack("{s:s, s:s, s:s, s:I, s:i, s:I}", "id", tccl_profile_id(profile), "name",
+                      tccl_profile_machine(profile)->name, "source", tccl_profile_source(profile),
+                      "loads", (json_int_t)sets, "tables", tables, "last_measured",
+                      (json_int_t)tccl_profile_time(profile)));
     else
         printf("%-32s %-24s %-13s %8ld %6d %8s\n", tccl_profile_id(profile),
                tccl_profile_machine(profile)->name, tccl_profile_source(profile), sets, tables,

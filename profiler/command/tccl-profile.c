@@ -209,16 +209,6 @@ static int take_command(int count, char **words, struct profile_options *given,
     return alone ? RUN : command;
 }
 
-/* A caller may have closed some of the three: then the profile's log would be the next file to get
- * the number, and progress would be written into it. */
-static int hold_standard_streams(void)
-{
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
-            return -1;
-    return 0;
-}
-
 /* Where nobody has said where: who may not write the site's folders has profiles of his own, and
  * who only looks, if the site has none of this machine. machine: of the user's. Returns the folder,
  * or NULL: the site's. */
@@ -242,8 +232,11 @@ int main(int argc, char **argv)
     struct tccl_conf conf = {0};
     struct tccl_error err = {0};
     char model[PATH_MAX], cache[PATH_MAX], machine[PATH_MAX];
-    if (hold_standard_streams() != 0)
-        return EXIT_FAILURE;
+    /* A caller may have closed some of the three: then the profile's log would be the next file to
+     * get the number, and progress would be written into it. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            return EXIT_FAILURE;
     signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, as on a full disk */
     int command = tccl_options_read(&program, ALL, argc, argv, &line, &err);
     if (command > 0)

@@ -349,25 +349,6 @@ static int read_all(struct reader *reader, const char *text)
     return reader->depth == 0 ? 0 : tccl_fail(reader->err, "is not whole");
 }
 
-/* Memories stand in the order of their NUMA nodes; they were numbered as they came. */
-static void sort_memories(struct tccl_machine *machine)
-{
-    int place_of[TCCL_MAX_MEMORIES], nodes[TCCL_MAX_MEMORIES];
-    for (int i = 0; i < machine->n_memories; i++) {
-        place_of[i] = 0;
-        for (int k = 0; k < machine->n_memories; k++)
-            place_of[i] += machine->nodes[k] < machine->nodes[i];
-        nodes[place_of[i]] = machine->nodes[i];
-    }
-    memcpy(machine->nodes, nodes, sizeof(*nodes) * (size_t)machine->n_memories);
-    for (int i = 0; i < machine->n_gpus; i++)
-        machine->gpus[i].numa = place_of[machine->gpus[i].numa];
-    for (int i = 0; i < machine->n_nics; i++)
-        machine->nics[i].numa = place_of[machine->nics[i].numa];
-    for (int i = 0; i < machine->n_switches; i++)
-        machine->switches[i].numa = place_of[machine->switches[i].numa];
-}
-
 bool tccl_is_nccl_topology(const char *text)
 {
     const char *root = strstr(text, "<system");
@@ -387,7 +368,21 @@ int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_erro
     if (machine->n_gpus == 0 || machine->n_memories == 0)
         return tccl_fail(err, "names no %s: have NCCL write it (NCCL_TOPO_DUMP_FILE)",
                          machine->n_gpus == 0 ? "GPU" : "CPU");
-    sort_memories(machine);
+    /* Memories stand in the order of their NUMA nodes; they were numbered as they came. */
+    int place_of[TCCL_MAX_MEMORIES], nodes[TCCL_MAX_MEMORIES];
+    for (int i = 0; i < machine->n_memories; i++) {
+        place_of[i] = 0;
+        for (int k = 0; k < machine->n_memories; k++)
+            place_of[i] += machine->nodes[k] < machine->nodes[i];
+        nodes[place_of[i]] = machine->nodes[i];
+    }
+    memcpy(machine->nodes, nodes, sizeof(*nodes) * (size_t)machine->n_memories);
+    for (int i = 0; i < machine->n_gpus; i++)
+        machine->gpus[i].numa = place_of[machine->gpus[i].numa];
+    for (int i = 0; i < machine->n_nics; i++)
+        machine->nics[i].numa = place_of[machine->nics[i].numa];
+    for (int i = 0; i < machine->n_switches; i++)
+        machine->switches[i].numa = place_of[machine->switches[i].numa];
     for (int i = 0; i < machine->n_memories; i++)
         scene->found->package_of[i] = -1;
     for (int nic = 0; nic < machine->n_nics; nic++)

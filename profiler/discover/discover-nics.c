@@ -91,20 +91,6 @@ static const char *rdma_kind(struct tccl_scene *scene, hwloc_obj_t pci, const ch
     return pci->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "roce";
 }
 
-static void read_rdma(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
-{
-    hwloc_obj_t net = os_child(nic->object, HWLOC_OBJ_OSDEV_NETWORK);
-    char text[64] = "";
-    int port = find_port(scene, os, nic);
-    nic->up = port > 0;
-    nic->kind = rdma_kind(scene, nic->object, os->name, port > 0 ? port : 1);
-    tccl_clean(nic->netdev, sizeof(nic->netdev), net ? net->name : "");
-    if (scene->facts)
-        tccl_sys_text(scene->options->root, text, sizeof(text),
-                      "/sys/class/infiniband/%s/ports/%d/rate", os->name, port);
-    nic->nic.gbps = strtod(text, NULL) / 8;
-}
-
 static void read_ethernet(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
 {
     long speed = 0;
@@ -131,9 +117,18 @@ static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
     nic->is_virtual =
         scene->facts &&
         tccl_sys_exists(scene->options->root, "/sys/bus/pci/devices/%s/physfn", nic->nic.busid);
-    if (rdma)
-        read_rdma(scene, os, nic);
-    else
+    if (rdma) {
+        hwloc_obj_t net = os_child(nic->object, HWLOC_OBJ_OSDEV_NETWORK);
+        char text[64] = "";
+        int port = find_port(scene, os, nic);
+        nic->up = port > 0;
+        nic->kind = rdma_kind(scene, nic->object, os->name, port > 0 ? port : 1);
+        tccl_clean(nic->netdev, sizeof(nic->netdev), net ? net->name : "");
+        if (scene->facts)
+            tccl_sys_text(scene->options->root, text, sizeof(text),
+                          "/sys/class/infiniband/%s/ports/%d/rate", os->name, port);
+        nic->nic.gbps = strtod(text, NULL) / 8;
+    } else
         read_ethernet(scene, os, nic);
     nic->guessed = !(nic->nic.gbps >= 0.001 && nic->nic.gbps <= 10000);
     if (nic->guessed)
@@ -206,25 +201,6 @@ static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NIC
     return count;
 }
 
-/* Rates that nobody knows: one note for those that are alike. */
-static void say_what_is_guessed(struct tccl_scene *scene, const struct nic *nics, int count)
-{
-    char others[TCCL_OTHERS];
-    for (int i = 0; i < count; i++) {
-        struct tccl_tally alike = {0};
-        bool said = false;
-        for (int j = 0; j < count; j++)
-            if (nics[j].guessed && nics[j].nic.gbps == nics[i].nic.gbps) {
-                tccl_tally_add(&alike, nics[j].nic.name);
-                said |= j < i;
-            }
-        if (nics[i].guessed && !said)
-            tccl_scene_note(scene, "the rate of NIC %s%s isn't known: %.4g GB/s is taken%s",
-                            alike.first, tccl_tally_others(&alike, others), nics[i].nic.gbps,
-                            nics[i].object->attr->pcidev.linkspeed > 0 ? ", by its PCIe link" : "");
-    }
-}
-
 static void keep(struct tccl_scene *scene, const struct nic *nic)
 {
     struct tccl_found *found = scene->found;
@@ -261,7 +237,21 @@ int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
             return tccl_fail(err, "two NICs are called %s", nics[i].nic.name);
         keep(scene, &nics[i]);
     }
-    say_what_is_guessed(scene, nics, count);
+    /* Rates that nobody knows: one note for those that are alike. */
+    char others[TCCL_OTHERS];
+    for (int i = 0; i < count; i++) {
+        struct tccl_tally alike = {0};
+        bool said = false;
+        for (int j = 0; j < count; j++)
+            if (nics[j].guessed && nics[j].nic.gbps == nics[i].nic.gbps) {
+                tccl_tally_add(&alike, nics[j].nic.name);
+                said |= j < i;
+            }
+        if (nics[i].guessed && !said)
+            tccl_scene_note(scene, "the rate of NIC %s%s isn't known: %.4g GB/s is taken%s",
+                            alike.first, tccl_tally_others(&alike, others), nics[i].nic.gbps,
+                            nics[i].object->attr->pcidev.linkspeed > 0 ? ", by its PCIe link" : "");
+    }
     if (count == 0)
         tccl_scene_note(scene, "no NIC that is up: only rings inside this node can be profiled");
     return 0;

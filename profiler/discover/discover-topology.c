@@ -59,21 +59,6 @@ static int check_objects(const char *text, struct tccl_error *err)
     return 0;
 }
 
-/* Comments and carriage returns, which recorded files get from people and their tools; hwloc's own
- * reader of XML doesn't know them. */
-static void drop_comments(char *text)
-{
-    char *to = text, *end;
-    for (char *from = text; *from;)
-        if (strncmp(from, "<!--", 4) == 0 && (end = strstr(from + 4, "-->")))
-            from = end + 3;
-        else if (*from == '\r')
-            from++;
-        else
-            *to++ = *from++;
-    *to = '\0';
-}
-
 static void replace_kinds(const char *text, FILE *out)
 {
     static const char name[] = "osdev_type=\"";
@@ -115,7 +100,17 @@ char *tccl_topology_as_v2(const char *text, struct tccl_error *err)
     FILE *out = bare ? open_memstream(&copy, &size) : NULL;
     if (!out)
         return tccl_fail(err, "out of memory"), NULL;
-    drop_comments(bare);
+    /* Comments and carriage returns, which recorded files get from people and their tools; hwloc's
+     * own reader of XML doesn't know them. */
+    char *to = bare, *end;
+    for (char *from = bare; *from;)
+        if (strncmp(from, "<!--", 4) == 0 && (end = strstr(from + 4, "-->")))
+            from = end + 3;
+        else if (*from == '\r')
+            from++;
+        else
+            *to++ = *from++;
+    *to = '\0';
     int rc = convert(bare, out, err);
     if (fclose(out) != 0)
         rc = tccl_fail(err, "out of memory");

@@ -22,25 +22,6 @@ static void set_user(struct tccl_found *found, int gpu, const char *name, int pi
         snprintf(found->user[gpu], sizeof(found->user[gpu]), "pid %d", pid);
 }
 
-static void users_from_nvml(struct tccl_scene *scene)
-{
-    struct tccl_found *found = scene->found;
-    struct tccl_machine *machine = &found->site.machine;
-    for (int i = 0; i < scene->nvml.n_gpus; i++) {
-        const struct tccl_nvml_gpu *from = &scene->nvml.gpus[i];
-        int gpu = tccl_machine_find_gpu(machine, from->busid);
-        if (gpu < 0)
-            continue;
-        found->n_users[gpu] = from->n_users;
-        if (from->n_users > 0)
-            set_user(found, gpu, from->users_of, from->users[0]);
-        if (from->mig) {
-            found->marks |= TCCL_MARK_MIG;
-            tccl_scene_note(scene, "GPU %s is in MIG mode: no chains are made", from->busid);
-        }
-    }
-}
-
 /* GPUs (a mask) that a process has open. */
 static unsigned open_gpus(struct tccl_scene *scene, const char *folder)
 {
@@ -102,7 +83,21 @@ void tccl_scene_users(struct tccl_scene *scene)
 {
     if (!scene->facts)
         return;
-    users_from_nvml(scene);
+    struct tccl_found *found = scene->found;
+    struct tccl_machine *machine = &found->site.machine;
+    for (int i = 0; i < scene->nvml.n_gpus; i++) {
+        const struct tccl_nvml_gpu *from = &scene->nvml.gpus[i];
+        int gpu = tccl_machine_find_gpu(machine, from->busid);
+        if (gpu < 0)
+            continue;
+        found->n_users[gpu] = from->n_users;
+        if (from->n_users > 0)
+            set_user(found, gpu, from->users_of, from->users[0]);
+        if (from->mig) {
+            found->marks |= TCCL_MARK_MIG;
+            tccl_scene_note(scene, "GPU %s is in MIG mode: no chains are made", from->busid);
+        }
+    }
     /* Does the control daemon hold its pipe open? One left behind has nobody at the other end. */
     const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
     char path[PATH_MAX];

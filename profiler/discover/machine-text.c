@@ -43,24 +43,6 @@ static int model_width(const struct tccl_machine *machine)
     return width;
 }
 
-static void print_gpu(FILE *out, const struct tccl_machine *machine, const struct tccl_found *found,
-                      int i)
-{
-    const struct tccl_gpu *gpu = &machine->gpus[i];
-    char minor[NUMBER], index[NUMBER], sm[NUMBER];
-    fprintf(out, "%-4d %-13s %-*s %4d %5s %3s", i, gpu->busid, model_width(machine), gpu->model,
-            machine->nodes[gpu->numa], known(gpu->minor, minor),
-            known(gpu->sm > 0 ? gpu->sm : -1, sm));
-    if (found)
-        fprintf(out, " %4s %4d", known(found->gpu_index[i], index), gres_of(found, i));
-    fprintf(out, "  %-13s", place_name(machine, gpu->parent));
-    if (found && found->n_users[i] > 1)
-        fprintf(out, " %s and %d more", found->user[i], found->n_users[i] - 1);
-    else if (found)
-        fprintf(out, " %s", found->n_users[i] ? found->user[i] : "-");
-    fputc('\n', out);
-}
-
 static void print_nics(FILE *out, const struct tccl_machine *machine,
                        const struct tccl_found *found)
 {
@@ -292,8 +274,21 @@ void tccl_print_machine(FILE *out, const struct tccl_machine *machine,
     fprintf(out, "\n%-4s %-13s %-*s %4s %5s %3s", "GPU", "BUS ID", model_width(machine), "MODEL",
             "NUMA", "MINOR", "SM");
     fprintf(out, found ? " NVML GRES  %-13s %s\n" : "  %s\n", "BELOW", "IN USE BY");
-    for (int i = 0; i < machine->n_gpus; i++)
-        print_gpu(out, machine, found, i);
+    for (int i = 0; i < machine->n_gpus; i++) {
+        const struct tccl_gpu *gpu = &machine->gpus[i];
+        char minor[NUMBER], index[NUMBER], sm[NUMBER];
+        fprintf(out, "%-4d %-13s %-*s %4d %5s %3s", i, gpu->busid, model_width(machine), gpu->model,
+                machine->nodes[gpu->numa], known(gpu->minor, minor),
+                known(gpu->sm > 0 ? gpu->sm : -1, sm));
+        if (found)
+            fprintf(out, " %4s %4d", known(found->gpu_index[i], index), gres_of(found, i));
+        fprintf(out, "  %-13s", place_name(machine, gpu->parent));
+        if (found && found->n_users[i] > 1)
+            fprintf(out, " %s and %d more", found->user[i], found->n_users[i] - 1);
+        else if (found)
+            fprintf(out, " %s", found->n_users[i] ? found->user[i] : "-");
+        fputc('\n', out);
+    }
     print_nics(out, machine, found);
     print_paths(out, machine, found);
     fputc('\n', out);

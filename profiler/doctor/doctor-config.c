@@ -37,8 +37,15 @@ static void read_express(const unsigned char *config, size_t size,
     }
 }
 
-static void read_acs(const unsigned char *config, size_t size, struct tccl_doctor_device *device)
+void tccl_doctor_config(const unsigned char *config, size_t size, struct tccl_doctor_device *device)
 {
+    device->acs = device->relaxed = -1;
+    device->read_request = 0;
+    device->lost = size >= 4 && word(config, size, 0) == 0xffff && word(config, size, 2) == 0xffff;
+    device->seen_config = size > SEEN_BY_ALL;
+    if (device->lost || !device->seen_config || !(config[STATUS] & HAS_LIST))
+        return;
+    read_express(config, size, device);
     size_t at = EXTENDED;
     for (int i = 0; i < MOST_STEPS && at >= EXTENDED && at + ACS_CONTROL + 2 <= size; i++) {
         unsigned id = word(config, size, at);
@@ -50,16 +57,4 @@ static void read_acs(const unsigned char *config, size_t size, struct tccl_docto
         }
         at = word(config, size, at + 2) >> 4 & 0xffcU;
     }
-}
-
-void tccl_doctor_config(const unsigned char *config, size_t size, struct tccl_doctor_device *device)
-{
-    device->acs = device->relaxed = -1;
-    device->read_request = 0;
-    device->lost = size >= 4 && word(config, size, 0) == 0xffff && word(config, size, 2) == 0xffff;
-    device->seen_config = size > SEEN_BY_ALL;
-    if (device->lost || !device->seen_config || !(config[STATUS] & HAS_LIST))
-        return;
-    read_express(config, size, device);
-    read_acs(config, size, device);
 }

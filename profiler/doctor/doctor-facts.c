@@ -52,26 +52,6 @@ static void read_config(const char *root, struct tccl_doctor_device *device)
     tccl_doctor_config(config, size, device);
 }
 
-static void read_link(const char *root, struct tccl_doctor_device *device)
-{
-    const char *busid = device->busid;
-    char text[32];
-    long lanes = 0, most = 0;
-    if (tccl_sys_text(root, text, sizeof(text), DEVICES "/%s/current_link_speed", busid))
-        device->gts = strtod(text, NULL);
-    if (tccl_sys_text(root, text, sizeof(text), DEVICES "/%s/max_link_speed", busid))
-        device->gts_most = strtod(text, NULL);
-    tccl_sys_number(root, &lanes, DEVICES "/%s/current_link_width", busid);
-    tccl_sys_number(root, &most, DEVICES "/%s/max_link_width", busid);
-    /* 255 and 63 are what a device that says nothing has. */
-    device->lanes = lanes > 0 && lanes <= 32 ? (int)lanes : 0;
-    device->lanes_most = most > 0 && most <= 32 ? (int)most : 0;
-    if (!(device->gts >= 2.5 && device->gts <= 256))
-        device->gts = 0;
-    if (!(device->gts_most >= 2.5 && device->gts_most <= 256))
-        device->gts_most = 0;
-}
-
 /* The first name in a folder of the device's: "infiniband", "net". */
 static bool name_in(const char *root, const char *busid, const char *folder,
                     char name[static TCCL_NAME])
@@ -90,22 +70,6 @@ static bool name_in(const char *root, const char *busid, const char *folder,
     return name[0] != '\0';
 }
 
-static void read_rdma(const char *root, struct tccl_doctor_device *device)
-{
-    char text[64];
-    device->link = TCCL_LINK_UNKNOWN;
-    for (int port = 1; port <= PORTS; port++) {
-        enum tccl_sys_link link = tccl_sys_port_link(root, device->name, port);
-        device->link = link > device->link ? link : device->link;
-        if (tccl_sys_text(root, text, sizeof(text), "/sys/class/infiniband/%s/ports/%d/rate",
-                          device->name, port) &&
-            link != TCCL_LINK_DOWN)
-            device->gbps += strtod(text, NULL) / 8;
-    }
-    tccl_sys_text(root, device->firmware, sizeof(device->firmware),
-                  "/sys/class/infiniband/%s/fw_ver", device->name);
-}
-
 /* Is it a NIC that jobs may use: RDMA, or not slow, and no virtual function? */
 static bool read_nic(const char *root, struct tccl_doctor_device *device)
 {
@@ -114,7 +78,18 @@ static bool read_nic(const char *root, struct tccl_doctor_device *device)
         return false;
     device->rdma = name_in(root, device->busid, "infiniband", device->name);
     if (device->rdma) {
-        read_rdma(root, device);
+        char text[64];
+        device->link = TCCL_LINK_UNKNOWN;
+        for (int port = 1; port <= PORTS; port++) {
+            enum tccl_sys_link link = tccl_sys_port_link(root, device->name, port);
+            device->link = link > device->link ? link : device->link;
+            if (tccl_sys_text(root, text, sizeof(text), "/sys/class/infiniband/%s/ports/%d/rate",
+                              device->name, port) &&
+                link != TCCL_LINK_DOWN)
+                device->gbps += strtod(text, NULL) / 8;
+        }
+        tccl_sys_text(root, device->firmware, sizeof(device->firmware),
+                      "/sys/class/infiniband/%s/fw_ver", device->name);
         return true;
     }
     if (!name_in(root, device->busid, "net", device->name))
@@ -146,7 +121,22 @@ static void read_device(const char *root, struct tccl_doctor_device *device)
     if (group)
         tccl_sys_text(root, device->iommu, sizeof(device->iommu),
                       "/sys/kernel/iommu_groups%.40s/type", group);
-    read_link(root, device);
+    const char *busid = device->busid;
+    char text[32];
+    long lanes = 0, most = 0;
+    if (tccl_sys_text(root, text, sizeof(text), DEVICES "/%s/current_link_speed", busid))
+        device->gts = strtod(text, NULL);
+    if (tccl_sys_text(root, text, sizeof(text), DEVICES "/%s/max_link_speed", busid))
+        device->gts_most = strtod(text, NULL);
+    tccl_sys_number(root, &lanes, DEVICES "/%s/current_link_width", busid);
+    tccl_sys_number(root, &most, DEVICES "/%s/max_link_width", busid);
+    /* 255 and 63 are what a device that says nothing has. */
+    device->lanes = lanes > 0 && lanes <= 32 ? (int)lanes : 0;
+    device->lanes_most = most > 0 && most <= 32 ? (int)most : 0;
+    if (!(device->gts >= 2.5 && device->gts <= 256))
+        device->gts = 0;
+    if (!(device->gts_most >= 2.5 && device->gts_most <= 256))
+        device->gts_most = 0;
     read_config(root, device);
 }
 
@@ -227,22 +217,6 @@ static void read_devices(const char *root, struct tccl_doctor_facts *facts)
         look_at(root, facts, names[i]);
 }
 
-/* The numbers of people's GPUs are those of machine.json: without those that NVML doesn't list. */
-static void number_devices(struct tccl_doctor_facts *facts)
-{
-    int gpus = 0, nics = 0;
-    for (int i = 0; i < facts->n_devices; i++) {
-        struct tccl_doctor_device *device = &facts->devices[i];
-        for (int n = 0; device->kind == TCCL_DOCTOR_GPU && n < facts->nvml.n_gpus; n++)
-            if (strcmp(facts->nvml.gpus[n].busid, device->busid) == 0)
-                device->nvml = &facts->nvml.gpus[n];
-        if (device->kind == TCCL_DOCTOR_NIC)
-            device->number = nics++;
-        if (device->kind == TCCL_DOCTOR_GPU && (device->nvml || facts->nvml.n_gpus == 0))
-            device->number = gpus++;
-    }
-}
-
 static bool is_used(const struct tccl_doctor_facts *facts, int node)
 {
     for (int i = 0; i < facts->n_devices; i++)
@@ -279,7 +253,19 @@ void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char
         facts->nvml = *nvml;
     tccl_clean(facts->nvml_trouble, sizeof(facts->nvml_trouble), trouble);
     read_devices(root, facts);
-    number_devices(facts);
+    /* The numbers of people's GPUs are those of machine.json: without those that NVML doesn't list.
+     */
+    int gpus = 0, nics = 0;
+    for (int i = 0; i < facts->n_devices; i++) {
+        struct tccl_doctor_device *device = &facts->devices[i];
+        for (int n = 0; device->kind == TCCL_DOCTOR_GPU && n < facts->nvml.n_gpus; n++)
+            if (strcmp(facts->nvml.gpus[n].busid, device->busid) == 0)
+                device->nvml = &facts->nvml.gpus[n];
+        if (device->kind == TCCL_DOCTOR_NIC)
+            device->number = nics++;
+        if (device->kind == TCCL_DOCTOR_GPU && (device->nvml || facts->nvml.n_gpus == 0))
+            device->number = gpus++;
+    }
     read_nodes(root, facts);
     facts->gpudirect = tccl_sys_gpudirect(root);
     snprintf(path, sizeof(path), "%s/dev/shm", root);
@@ -305,14 +291,6 @@ double tccl_doctor_carried(double gts, int lanes)
 static double lesser(double a, double b)
 {
     return a > 0 && (b <= 0 || a < b) ? a : b;
-}
-
-/* A GPU's link is slow while it has nothing to do. By NVML P0 and P2 are those of work. */
-static bool is_at_rest(const struct tccl_doctor_device *device)
-{
-    return device->kind == TCCL_DOCTOR_GPU &&
-           !(device->nvml && device->nvml->pstate >= 0 && device->nvml->pstate <= 2 &&
-             device->nvml->n_users > 0);
 }
 
 bool tccl_doctor_is_below(const struct tccl_doctor_facts *facts, int device, int bridge)
@@ -345,12 +323,15 @@ struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, 
     rate.gbps = tccl_doctor_carried(rate.gts, rate.lanes);
     rate.gbps_most = tccl_doctor_carried(rate.gts_most, rate.lanes_most);
     /* A virtual machine's bridges may claim less than the device behind them has. */
+    /* A GPU's link is slow while it has nothing to do. By NVML P0 and P2 are those of work. */
     if (rate.gbps <= 0 || rate.gbps_most <= 0 || rate.gts > rate.gts_most ||
         rate.lanes > rate.lanes_most)
         rate.state = TCCL_DOCTOR_LINK_UNKNOWN;
     else if (rate.lanes == rate.lanes_most && rate.gts == rate.gts_most)
         rate.state = TCCL_DOCTOR_LINK_FULL;
-    else if (rate.lanes == rate.lanes_most && is_at_rest(below))
+    else if (rate.lanes == rate.lanes_most && below->kind == TCCL_DOCTOR_GPU &&
+             !(below->nvml && below->nvml->pstate >= 0 && below->nvml->pstate <= 2 &&
+               below->nvml->n_users > 0))
         rate.state = TCCL_DOCTOR_LINK_IDLE;
     else
         rate.state = TCCL_DOCTOR_LINK_DEGRADED;

@@ -315,14 +315,6 @@ static void look_reads(struct look *look)
     }
 }
 
-/* How many of a pair's ways are open: of four by NVML, of two by CUDA; -1: not known. */
-static int by_nvml(const struct tccl_nvml *nvml, int a, int b)
-{
-    return nvml->knows_p2p
-               ? nvml->read[a][b] + nvml->read[b][a] + nvml->write[a][b] + nvml->write[b][a]
-               : -1;
-}
-
 static int by_cuda(const struct tccl_nvml *nvml, int a, int b)
 {
     return nvml->knows_cuda ? nvml->reach[a][b] + nvml->reach[b][a] : -1;
@@ -354,7 +346,12 @@ static void look_peers(struct look *look)
     struct pairs odd = {0}, one_way = {0}, refused = {0}, none = {0}, both = {0};
     for (int a = 0; a < nvml->n_gpus; a++)
         for (int b = a + 1; b < nvml->n_gpus; b++) {
-            const int ways = by_nvml(nvml, a, b), maps = by_cuda(nvml, a, b);
+            /* How many of a pair's ways are open: of four by NVML, of two by CUDA; -1: not known.
+             */
+            const int ways = nvml->knows_p2p ? nvml->read[a][b] + nvml->read[b][a] +
+                                                   nvml->write[a][b] + nvml->write[b][a]
+                                             : -1,
+                      maps = by_cuda(nvml, a, b);
             note_pair(&odd, ways > 0 && ways < 4, a, b);
             note_pair(&one_way, maps == 1 && (ways == 4 || ways < 0), a, b);
             note_pair(&refused, maps == 0 && ways == 4, a, b);

@@ -25,8 +25,16 @@ static void where(const struct tccl_doctor_facts *facts, int device,
     sprintf(text, "%s, %s", name, path);
 }
 
-static void print_links(FILE *out, const struct tccl_doctor_facts *facts)
+void tccl_doctor_print(FILE *out, const struct tccl_doctor_facts *facts,
+                       const struct tccl_doctor_findings *findings)
 {
+    char place[TCCL_DOCTOR_PATH + TCCL_NAME + 16];
+    int gpus = count(facts, TCCL_DOCTOR_GPU), nics = count(facts, TCCL_DOCTOR_NIC);
+    int bridges = count(facts, TCCL_DOCTOR_BRIDGE);
+    fprintf(out, "%d GPU%s, %d NIC%s, %d bridge%s above them, %d NUMA node%s; %d finding%s\n", gpus,
+            gpus == 1 ? "" : "s", nics, nics == 1 ? "" : "s", bridges, bridges == 1 ? "" : "s",
+            facts->n_nodes, facts->n_nodes == 1 ? "" : "s", findings->count + findings->more,
+            findings->count + findings->more == 1 ? "" : "s");
     char name[TCCL_NAME + 8];
     for (int i = 0; i < facts->n_devices; i++) {
         const struct tccl_doctor_device *device = &facts->devices[i];
@@ -42,19 +50,6 @@ static void print_links(FILE *out, const struct tccl_doctor_facts *facts)
                     rate.gts_most, tccl_doctor_link_name(rate.state));
         fprintf(out, device->numa >= 0 ? "; NUMA node %d\n" : "\n", device->numa);
     }
-}
-
-void tccl_doctor_print(FILE *out, const struct tccl_doctor_facts *facts,
-                       const struct tccl_doctor_findings *findings)
-{
-    char place[TCCL_DOCTOR_PATH + TCCL_NAME + 16];
-    int gpus = count(facts, TCCL_DOCTOR_GPU), nics = count(facts, TCCL_DOCTOR_NIC);
-    int bridges = count(facts, TCCL_DOCTOR_BRIDGE);
-    fprintf(out, "%d GPU%s, %d NIC%s, %d bridge%s above them, %d NUMA node%s; %d finding%s\n", gpus,
-            gpus == 1 ? "" : "s", nics, nics == 1 ? "" : "s", bridges, bridges == 1 ? "" : "s",
-            facts->n_nodes, facts->n_nodes == 1 ? "" : "s", findings->count + findings->more,
-            findings->count + findings->more == 1 ? "" : "s");
-    print_links(out, facts);
     for (int i = 0; i < findings->count; i++) {
         const struct tccl_doctor_finding *finding = &findings->list[i];
         where(facts, finding->device, place);

@@ -26,24 +26,6 @@ static int find(const struct tccl_doctor_facts *facts, const char *busid)
     return at >= 0 && facts->devices[at].lost ? -1 : at;
 }
 
-/* GPUs and NICs of the machine that are not there. Where none is, or not all could be listed,
- * nothing is known. Returns whether something is. */
-static bool find_gone(const struct tccl_doctor_facts *facts, const char *root,
-                      const struct tccl_machine *machine, struct tccl_since *since)
-{
-    uint32_t there = 0;
-    for (int i = 0; i < machine->n_gpus; i++)
-        if (find(facts, machine->gpus[i].busid) >= 0)
-            there |= UINT32_C(1) << i;
-    if (!there || facts->crowded)
-        return false;
-    since->gone = ~there & ((UINT32_C(1) << machine->n_gpus) - 1);
-    for (int i = 0; i < machine->n_nics; i++)
-        if (!tccl_sys_exists(root, "/sys/bus/pci/devices/%s", machine->nics[i].busid))
-            since->gone_nics |= UINT32_C(1) << i;
-    return true;
-}
-
 /* ---- links ---- */
 
 /* The GPUs and NICs below it, and what people call it. */
@@ -192,8 +174,18 @@ void tccl_since_look(const char *root, const char *machine_path, const char *cac
     if (!machine || !facts || tccl_machine_read(machine_path, machine, NULL) != 0)
         return;
     tccl_doctor_read(root, NULL, NULL, facts);
-    if (!find_gone(facts, root, machine, since))
+    /* GPUs and NICs of the machine that are not there. Where none is, or not all could be listed,
+     * nothing is known. */
+    uint32_t there = 0;
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (find(facts, machine->gpus[i].busid) >= 0)
+            there |= UINT32_C(1) << i;
+    if (!there || facts->crowded)
         return;
+    since->gone = ~there & ((UINT32_C(1) << machine->n_gpus) - 1);
+    for (int i = 0; i < machine->n_nics; i++)
+        if (!tccl_sys_exists(root, "/sys/bus/pci/devices/%s", machine->nics[i].busid))
+            since->gone_nics |= UINT32_C(1) << i;
     tccl_machine_id(machine, since->machine);
     if (!has_slow_link(facts) || tccl_profile_open(cache_dir, since->machine, &profile, NULL) != 0)
         return;

@@ -83,16 +83,6 @@ static void add_baseline(struct sample *sample, int most, const struct tccl_base
         add(sample, most, &set, baseline->gbps / tccl_baseline_gbps(baseline, 1), gpus, what);
 }
 
-static void add_table(struct sample *sample, int most, const struct tccl_table *table)
-{
-    const struct tccl_result *best = tccl_table_best(table, -1, -1);
-    add_chain(sample, most, tccl_table_ring(table), table->gpus, "best ring");
-    if (best)
-        add_chain(sample, most, best, table->gpus, "best chain");
-    add_baseline(sample, most, &table->baselines[1][TCCL_NEWEST], table->gpus, "baseline ring");
-    add_baseline(sample, most, &table->baselines[0][TCCL_NEWEST], table->gpus, "baseline chain");
-}
-
 /* Those of the whole node first, as they are profiled. */
 static int add_tables(struct sample *sample, int most, struct tccl_profile *profile,
                       struct tccl_error *err)
@@ -102,8 +92,16 @@ static int add_tables(struct sample *sample, int most, struct tccl_profile *prof
     for (int i = 0; i < count && sample->count < most; i++) {
         struct tccl_error ignored = {0};
         const struct tccl_table *table = tccl_profile_table(profile, gpus[i], &ignored);
-        if (table)
-            add_table(sample, most, table);
+        if (table) {
+            const struct tccl_result *best = tccl_table_best(table, -1, -1);
+            add_chain(sample, most, tccl_table_ring(table), table->gpus, "best ring");
+            if (best)
+                add_chain(sample, most, best, table->gpus, "best chain");
+            add_baseline(sample, most, &table->baselines[1][TCCL_NEWEST], table->gpus,
+                         "baseline ring");
+            add_baseline(sample, most, &table->baselines[0][TCCL_NEWEST], table->gpus,
+                         "baseline chain");
+        }
     }
     return count < 0 ? -1 : 0;
 }

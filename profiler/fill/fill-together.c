@@ -110,22 +110,6 @@ static int by_gbps(const void *a, const void *b)
     return ((*x)->gbps < (*y)->gbps) - ((*x)->gbps > (*y)->gbps);
 }
 
-static int offer_others(struct work *work, struct candidates *candidates, int most,
-                        const struct tccl_table *table, struct tccl_error *err)
-{
-    const struct tccl_result **sorted = calloc((size_t)table->n_results, sizeof(*sorted));
-    size_t n = 0;
-    if (!sorted)
-        return tccl_fail(err, "out of memory");
-    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_OTHERS));)
-        sorted[n++] = own;
-    qsort(sorted, n, sizeof(*sorted), by_gbps);
-    for (size_t i = 0; i < n; i++)
-        offer_result(work, candidates, most, sorted[i]);
-    free(sorted);
-    return 0;
-}
-
 static int find_candidates(struct work *work, uint32_t gpus, int most,
                            struct candidates *candidates, struct tccl_error *err)
 {
@@ -138,7 +122,17 @@ static int find_candidates(struct work *work, uint32_t gpus, int most,
     offer_baseline(work, candidates, most, &table->baselines[1][TCCL_NEWEST]);
     offer_result(work, candidates, most, tccl_table_best(table, -1, -1));
     offer_baseline(work, candidates, most, &table->baselines[0][TCCL_NEWEST]);
-    return offer_others(work, candidates, most, table, err);
+    const struct tccl_result **sorted = calloc((size_t)table->n_results, sizeof(*sorted));
+    size_t n = 0;
+    if (!sorted)
+        return tccl_fail(err, "out of memory");
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_OTHERS));)
+        sorted[n++] = own;
+    qsort(sorted, n, sizeof(*sorted), by_gbps);
+    for (size_t i = 0; i < n; i++)
+        offer_result(work, candidates, most, sorted[i]);
+    free(sorted);
+    return 0;
 }
 
 /* ---- measuring ---- */

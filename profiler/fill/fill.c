@@ -333,21 +333,6 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
     table->measured += old->measured;
 }
 
-/* Cut short when its chains were proven already, a table has still to get what comes behind them,
- * ring sets for one. So that the next run doesn't take it for complete, it says less of its ring
- * than is known, or, where it has none, of its chains. */
-static void leave_open(struct fill *fill, struct tccl_table *table)
-{
-    const struct tccl_fill_options *options = fill->options;
-    struct tccl_result *ring = tccl_table_ring(table);
-    if (ring->gbps > 0)
-        ring->bound = fmax(ring->bound, UNPROVEN * ring->gbps);
-    for (int i = 0; i < tccl_table_pairs(table) && ring->gbps <= 0; i++)
-        table->results[i].bound = fmax(table->results[i].bound, UNPROVEN * table->results[i].gbps);
-    if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
-        table->measured = (unsigned long)options->budget - 1;
-}
-
 /* A table that can't be written keeps nobody from the others. */
 static void put(struct fill *fill, struct tccl_table *table)
 {
@@ -359,8 +344,20 @@ static void put(struct fill *fill, struct tccl_table *table)
     if (fill->backend->marks || (cut && !has_chain))
         return;
     keep_old(fill, table);
-    if (cut && is_proven(fill, table))
-        leave_open(fill, table);
+    if (cut && is_proven(fill, table)) {
+        /* Cut short when its chains were proven already, a table has still to get what comes behind
+         * them, ring sets for one. So that the next run doesn't take it for complete, it says less
+         * of its ring than is known, or, where it has none, of its chains. */
+        const struct tccl_fill_options *options = fill->options;
+        struct tccl_result *ring = tccl_table_ring(table);
+        if (ring->gbps > 0)
+            ring->bound = fmax(ring->bound, UNPROVEN * ring->gbps);
+        for (int i = 0; i < tccl_table_pairs(table) && ring->gbps <= 0; i++)
+            table->results[i].bound =
+                fmax(table->results[i].bound, UNPROVEN * table->results[i].gbps);
+        if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
+            table->measured = (unsigned long)options->budget - 1;
+    }
     if (tccl_profile_model(fill->profile, NULL) && !tccl_meter_measured(table->source))
         tccl_table_ends(table, tccl_profile_model(fill->profile, NULL));
     if (tccl_profile_put(fill->profile, table, &err) == 0 || fill->faults++ > 0)

@@ -97,20 +97,6 @@ static int gpu_at(const struct tccl_machine *machine, int memory, int place)
     return -1;
 }
 
-/* Two writers, or two readers, of one memory. */
-static void add_shared_memories(struct list *list)
-{
-    for (int memory = 0; memory < list->machine->n_memories; memory++) {
-        int first = gpu_at(list->machine, memory, 0), second = gpu_at(list->machine, memory, 1);
-        for (int reads = 0; reads < 2 && second >= 0; reads++)
-            add(list, 2,
-                (tccl_transfer[]){
-                    tccl_transfer_make(device(TCCL_GPU, first), reads, device(TCCL_MEMORY, memory)),
-                    tccl_transfer_make(device(TCCL_GPU, second), reads,
-                                       device(TCCL_MEMORY, memory))});
-    }
-}
-
 int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
                     struct tccl_error *err)
 {
@@ -120,7 +106,16 @@ int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
     add_memories(&list, 0, false);
     add_peers(&list);
     add_duplex(&list);
-    add_shared_memories(&list);
+    /* Two writers, or two readers, of one memory. */
+    for (int memory = 0; memory < list.machine->n_memories; memory++) {
+        int first = gpu_at(list.machine, memory, 0), second = gpu_at(list.machine, memory, 1);
+        for (int reads = 0; reads < 2 && second >= 0; reads++)
+            add(&list, 2,
+                (tccl_transfer[]){
+                    tccl_transfer_make(device(TCCL_GPU, first), reads, device(TCCL_MEMORY, memory)),
+                    tccl_transfer_make(device(TCCL_GPU, second), reads,
+                                       device(TCCL_MEMORY, memory))});
+    }
     for (int place = 1; place < machine->n_memories; place++)
         add_memories(&list, place, false);
     *sets = list.sets;

@@ -33,14 +33,6 @@ static void add_aligned(struct list *list, int n_gpus, int size)
         add(list, ((UINT32_C(1) << size) - 1) << first);
 }
 
-static void add_others(struct list *list, int n_gpus)
-{
-    for (int size = 1; size <= n_gpus; size++)
-        for (uint32_t set = 1; set < UINT32_C(1) << n_gpus; set++)
-            if (__builtin_popcount(set) == size)
-                add(list, set);
-}
-
 int tccl_gpusets_all(int n_gpus, uint32_t **sets, struct tccl_error *err)
 {
     struct list list = {calloc(MAX_SETS, sizeof(*list.sets)), 0};
@@ -50,7 +42,10 @@ int tccl_gpusets_all(int n_gpus, uint32_t **sets, struct tccl_error *err)
         if (n_gpus / parts > 0)
             add_aligned(&list, n_gpus, n_gpus / parts);
     if (n_gpus <= MAX_COMPLETE)
-        add_others(&list, n_gpus);
+        for (int size = 1; size <= n_gpus; size++)
+            for (uint32_t set = 1; set < UINT32_C(1) << n_gpus; set++)
+                if (__builtin_popcount(set) == size)
+                    add(&list, set);
     for (int size = n_gpus; size >= 1; size--)
         add_aligned(&list, n_gpus, size);
     *sets = list.sets;

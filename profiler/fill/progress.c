@@ -82,20 +82,6 @@ static int percent(struct tccl_progress_line *line, const struct tccl_fill_progr
     return line->percent;
 }
 
-static void format_place(const struct tccl_fill_progress *progress, char *text, size_t size)
-{
-    if (progress->phase == TCCL_FILL_MATRIX)
-        snprintf(text, size, "matrix %d/%d", progress->step, progress->steps);
-    else if (progress->phase == TCCL_FILL_SYMMETRY)
-        snprintf(text, size, "symmetry");
-    else if (progress->phase == TCCL_FILL_PAIRS)
-        snprintf(text, size, "pairs");
-    else if (progress->phase == TCCL_FILL_TOGETHER)
-        snprintf(text, size, "beside %d/%d", progress->together, progress->together_total);
-    else
-        tccl_numberset_format(progress->gpus, text, size);
-}
-
 /* What stands behind the bar. */
 static void format_numbers(const struct tccl_fill_progress *progress, double elapsed, double left,
                            bool brief, char text[static TEXT])
@@ -103,7 +89,17 @@ static void format_numbers(const struct tccl_fill_progress *progress, double ela
     char place[64] = "", rest[32], failed[48] = "";
     char measured[COUNT_TEXT], shared[COUNT_TEXT], pruned[COUNT_TEXT];
     double rate = elapsed > 0.2 ? (double)progress->measured / elapsed : 0;
-    format_place(progress, place, sizeof(place));
+    size_t size = sizeof(place);
+    if (progress->phase == TCCL_FILL_MATRIX)
+        snprintf(place, size, "matrix %d/%d", progress->step, progress->steps);
+    else if (progress->phase == TCCL_FILL_SYMMETRY)
+        snprintf(place, size, "symmetry");
+    else if (progress->phase == TCCL_FILL_PAIRS)
+        snprintf(place, size, "pairs");
+    else if (progress->phase == TCCL_FILL_TOGETHER)
+        snprintf(place, size, "beside %d/%d", progress->together, progress->together_total);
+    else
+        tccl_numberset_format(progress->gpus, place, size);
     format_left(left, rest, sizeof(rest));
     format_count(progress->measured, brief, measured);
     format_count(progress->shared, brief, shared);

@@ -284,24 +284,6 @@ int tccl_gres_find(const struct tccl_gres *gres, const struct tccl_machine *mach
 
 /* ---- as a text ---- */
 
-/* Of an instance nobody asks what it is next to. */
-static void put_device(struct tccl_line_writer *lines, int number,
-                       const struct tccl_gres_device *device)
-{
-    char busid[TCCL_BUS_TEXT] = "-";
-    if (device->has_bus)
-        tccl_bus_format(device->bus, busid);
-    tccl_line_put(lines, "gpu", "%d %s %d %s %s", number,
-                  device->mig      ? "mig"
-                  : device->nvidia ? "whole"
-                                   : "other",
-                  device->minor, busid, device->file);
-    if (!device->mig && *device->links)
-        tccl_line_put(lines, "links", "%d %s", number, device->links);
-    if (!device->mig && *device->cores)
-        tccl_line_put(lines, "cores", "%d %d %s", number, device->core_count, device->cores);
-}
-
 int tccl_gres_text(const struct tccl_gres *gres, int pid, int64_t started,
                    char text[static TCCL_LINES_SIZE])
 {
@@ -309,8 +291,22 @@ int tccl_gres_text(const struct tccl_gres *gres, int pid, int64_t started,
     tccl_lines_begin(&lines, text, TCCL_LINES_SIZE, "tccl-slurm-gpus", 1);
     tccl_line_put(&lines, "slurmd", "%d", pid);
     tccl_line_put(&lines, "started", "%lld", (long long)started);
-    for (int i = 0; i < gres->count; i++)
-        put_device(&lines, i, &gres->devices[i]);
+    for (int i = 0; i < gres->count; i++) {
+        /* Of an instance nobody asks what it is next to. */
+        const struct tccl_gres_device *device = &gres->devices[i];
+        char busid[TCCL_BUS_TEXT] = "-";
+        if (device->has_bus)
+            tccl_bus_format(device->bus, busid);
+        tccl_line_put(&lines, "gpu", "%d %s %d %s %s", i,
+                      device->mig      ? "mig"
+                      : device->nvidia ? "whole"
+                                       : "other",
+                      device->minor, busid, device->file);
+        if (!device->mig && *device->links)
+            tccl_line_put(&lines, "links", "%d %s", i, device->links);
+        if (!device->mig && *device->cores)
+            tccl_line_put(&lines, "cores", "%d %d %s", i, device->core_count, device->cores);
+    }
     if (*gres->refused)
         tccl_line_put(&lines, "refused", "%s", gres->refused);
     return tccl_lines_end(&lines) != 0 ? -1 : (int)lines.length;

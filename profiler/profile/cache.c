@@ -31,20 +31,6 @@ static bool looks_like_id(const char *name)
            strspn(name, "0123456789abcdef") == TCCL_HASH_HEX - 1;
 }
 
-static int check_identity(const struct tccl_profile *profile, struct tccl_error *err)
-{
-    const char *slash = strrchr(profile->folder, '/');
-    const char *named = slash ? slash + 1 : profile->folder;
-    char id[TCCL_HASH_HEX];
-    tccl_machine_id(&profile->machine, id);
-    if (looks_like_id(named) && strcmp(named, id) != 0)
-        return tccl_fail(err, "%s/machine.json: is of another machine: %s", profile->folder, id);
-    if (strcmp(profile->from.machine, id) != 0)
-        return tccl_fail(err, "%s: is of another machine: %s was profiled, machine.json is %s",
-                         profile->folder, profile->from.machine, id);
-    return 0;
-}
-
 /* Stamps first: what changes while it is read is then seen by tccl_profile_changed. */
 static int load(struct tccl_profile *profile, struct tccl_error *err)
 {
@@ -58,7 +44,16 @@ static int load(struct tccl_profile *profile, struct tccl_error *err)
         tccl_provenance_read(profile->folder, &profile->machine, &profile->from, err) != 0)
         return -1;
     errno = EINVAL;
-    return check_identity(profile, err);
+    const char *slash = strrchr(profile->folder, '/');
+    const char *named = slash ? slash + 1 : profile->folder;
+    char id[TCCL_HASH_HEX];
+    tccl_machine_id(&profile->machine, id);
+    if (looks_like_id(named) && strcmp(named, id) != 0)
+        return tccl_fail(err, "%s/machine.json: is of another machine: %s", profile->folder, id);
+    if (strcmp(profile->from.machine, id) != 0)
+        return tccl_fail(err, "%s: is of another machine: %s was profiled, machine.json is %s",
+                         profile->folder, profile->from.machine, id);
+    return 0;
 }
 
 int tccl_profile_open_folder(const char *folder, struct tccl_profile **out, struct tccl_error *err)

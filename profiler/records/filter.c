@@ -217,24 +217,6 @@ static void add_tasks(struct query *query, const struct tccl_wanted_job *job, js
     add_step(query, job);
 }
 
-static void add_jobs(struct query *query, const struct tccl_filter *filter)
-{
-    fputs(filter->n_jobs ? " AND (" : " AND (0", query->sql);
-    for (int i = 0; i < filter->n_jobs; i++) {
-        const struct tccl_wanted_job *job = &filter->jobs[i];
-        if (job->array_job >= 0) {
-            add_tasks(query, job, job->array_job);
-            continue;
-        }
-        add_job(query, "job = ?", job);
-        if (!job->raw)
-            add_job(query, "het_job = ?" NOT_ANOTHERS("het_job"), job);
-        if (!job->raw && job->het_offset < 0)
-            add_tasks(query, job, job->job);
-    }
-    fputc(')', query->sql);
-}
-
 /* The only user whose records can match; -1: several. */
 static json_int_t one_user(const struct tccl_filter *filter)
 {
@@ -286,8 +268,22 @@ static void write_from(struct query *query, const struct tccl_filter *filter, in
     fputs(filter->measured ? " AND achieved_gbps > 0" : "", query->sql);
     if (user >= 0)
         add_value(query, filter->jobs ? " AND +uid = ?" : " AND uid = ?", user);
-    if (filter->jobs)
-        add_jobs(query, filter);
+    if (filter->jobs) {
+        fputs(filter->n_jobs ? " AND (" : " AND (0", query->sql);
+        for (int i = 0; i < filter->n_jobs; i++) {
+            const struct tccl_wanted_job *job = &filter->jobs[i];
+            if (job->array_job >= 0) {
+                add_tasks(query, job, job->array_job);
+                continue;
+            }
+            add_job(query, "job = ?", job);
+            if (!job->raw)
+                add_job(query, "het_job = ?" NOT_ANOTHERS("het_job"), job);
+            if (!job->raw && job->het_offset < 0)
+                add_tasks(query, job, job->job);
+        }
+        fputc(')', query->sql);
+    }
     if (filter->after) {
         const char *beyond = filter->newest ? " AND (start, id) < (?" : " AND (start, id) > (?";
         add_value(query, beyond, json_integer_value(json_array_get(filter->after, 0)));

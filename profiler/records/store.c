@@ -185,19 +185,6 @@ static int make_index(struct tccl_records *records, const char *name, const char
     return -1;
 }
 
-/* The indexes of facts: with them the store is whole. */
-static int index_facts(struct tccl_records *records, struct tccl_error *err)
-{
-    for (size_t i = 0; i < sizeof(fact_indexes) / sizeof(*fact_indexes); i++) {
-        const char *name = fact_indexes[i][0];
-        cleanup_free char *sql = tccl_sql(fact_indexes[i][1], err);
-        int there = sql ? has_index(records, name, sql, err) : -1;
-        if (there < 0 || (there == 0 && make_index(records, name, sql, err) != 0))
-            return -1;
-    }
-    return 0;
-}
-
 /* auto_vacuum can only be chosen for an empty file. */
 static int begin_store(struct tccl_records *records, struct tccl_error *err)
 {
@@ -258,7 +245,15 @@ static int open_tables(struct tccl_records *records, struct tccl_error *err)
         return -1;
     /* Where the disk is full, what was written ahead may be all that there is room for. */
     tccl_store_execute(records, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
-    return index_facts(records, err);
+    /* The indexes of facts: with them the store is whole. */
+    for (size_t i = 0; i < sizeof(fact_indexes) / sizeof(*fact_indexes); i++) {
+        const char *name = fact_indexes[i][0];
+        cleanup_free char *sql = tccl_sql(fact_indexes[i][1], err);
+        int there = sql ? has_index(records, name, sql, err) : -1;
+        if (there < 0 || (there == 0 && make_index(records, name, sql, err) != 0))
+            return -1;
+    }
+    return 0;
 }
 
 /* Creates the file before SQLite does, which would make it world-readable. Returns 0, or -1 with

@@ -104,17 +104,6 @@ static void count_word(struct words *words, const char *word)
     }
 }
 
-static void count_reason(struct summary *summary, const struct tccl_facts *facts, bool failed)
-{
-    struct cause *cause = &summary->causes[facts->shown.cause];
-    cause->steps++;
-    cause->failed += failed;
-    cause->last = facts->start;
-    size_t length = strnlen(facts->shown.reason, TCCL_OUTCOME_REASON);
-    memcpy(cause->example, facts->shown.reason, length);
-    cause->example[length] = '\0';
-}
-
 /* The bounds of the day of a time, in local time. */
 static void day_of(int64_t when, int64_t *start, int64_t *end)
 {
@@ -219,8 +208,15 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
     count_word(&summary->states, state);
     if (*facts->shown.built)
         count_word(&summary->built, facts->shown.built);
-    if (facts->shown.cause)
-        count_reason(summary, facts, failed);
+    if (facts->shown.cause) {
+        struct cause *cause = &summary->causes[facts->shown.cause];
+        cause->steps++;
+        cause->failed += failed;
+        cause->last = facts->start;
+        size_t length = strnlen(facts->shown.reason, TCCL_OUTCOME_REASON);
+        memcpy(cause->example, facts->shown.reason, length);
+        cause->example[length] = '\0';
+    }
     if (ring && facts->gbps > 0)
         count_losses(summary, facts, facts->gbps);
     else if (own && facts->baseline_gbps > 0)

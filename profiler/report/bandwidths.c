@@ -67,22 +67,15 @@ void tccl_matrix_set(int i, int row, int column, struct tccl_set *set)
         tccl_set_add(set, tccl_transfer_make(other, kind->way == READS, starts));
 }
 
-static bool possible(const struct tccl_machine *machine, const struct tccl_set *set)
-{
-    for (int i = 0; i < set->count; i++)
-        if (!tccl_transfer_valid(set->transfers[i]) ||
-            tccl_machine_allows(machine, set->transfers[i], NULL) != 0)
-            return false;
-    return true;
-}
-
 static struct tccl_matrix_cell make_cell(const struct tccl_machine *machine,
                                          const struct tccl_measured *measured,
                                          const struct tccl_set *set)
 {
     struct tccl_measurement value;
-    if (!possible(machine, set))
-        return (struct tccl_matrix_cell){.state = TCCL_CELL_IMPOSSIBLE};
+    for (int i = 0; i < set->count; i++)
+        if (!tccl_transfer_valid(set->transfers[i]) ||
+            tccl_machine_allows(machine, set->transfers[i], NULL) != 0)
+            return (struct tccl_matrix_cell){.state = TCCL_CELL_IMPOSSIBLE};
     enum tccl_answer answer = tccl_measured_ask(measured, set, &value);
     if (answer == TCCL_NO_ANSWER)
         return (struct tccl_matrix_cell){.state = TCCL_CELL_UNKNOWN};

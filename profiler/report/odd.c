@@ -159,18 +159,6 @@ static struct tccl_odd worst_device(const struct tccl_machine *machine,
     return worst;
 }
 
-static void settle(struct figures *figures, const struct tccl_matrix *matrices,
-                   const struct tccl_odd *odd)
-{
-    for (size_t i = 0; i < figures->count; i++) {
-        struct figure *figure = &figures->list[i];
-        if (odd->of_one ? is_of(figure, matrices, odd->device)
-                        : figure->matrix == odd->matrix && figure->row == odd->row &&
-                              figure->column == odd->column)
-            figure->compared = figure->off = false;
-    }
-}
-
 int tccl_odd_find(const struct tccl_machine *machine,
                   const struct tccl_matrix matrices[static TCCL_MATRICES],
                   struct tccl_odd odds[static TCCL_ODDS], struct tccl_error *err)
@@ -198,7 +186,13 @@ int tccl_odd_find(const struct tccl_machine *machine,
             odd = sum_up(&figures, matrices, NULL);
         if (odd.off == 0)
             break;
-        settle(&figures, matrices, &odd);
+        for (size_t i = 0; i < figures.count; i++) {
+            struct figure *figure = &figures.list[i];
+            if (odd.of_one ? is_of(figure, matrices, odd.device)
+                           : figure->matrix == odd.matrix && figure->row == odd.row &&
+                                 figure->column == odd.column)
+                figure->compared = figure->off = false;
+        }
         odds[count++] = odd;
     }
     return count;

@@ -213,31 +213,27 @@ static double rate_of(const struct tccl_rated *rated, tccl_transfer transfer, bo
     return 0;
 }
 
-/* The same as a list of devices. An arrow is as slow as the slower one of its copies. */
-static void put_way(const struct tccl_report *report, const struct drawn *drawn, int i, FILE *out)
-{
-    struct tccl_arrow arrows[TCCL_MAX_ARROWS];
-    struct tccl_named_chain named;
-    double gbps[TCCL_CHAIN_GPUS + 1] = {0};
-    bool slow[TCCL_CHAIN_GPUS + 1] = {false};
-    int n = tccl_chain_arrows(&drawn->chains[i], arrows);
-    for (int k = 0; k < n; k++) {
-        int at = arrows[k].step - 1;
-        double reaches = rate_of(&drawn->limit.rated, arrows[k].transfer, &slow[at]);
-        gbps[at] = gbps[at] > 0 && reaches > 0 ? fmin(gbps[at], reaches) : reaches;
-    }
-    tccl_chain_name(&drawn->chains[i], report->machine, true, &named);
-    tccl_html_way(&named, gbps, slow, out);
-}
-
 static void put_ways(const struct tccl_report *report, const struct drawn *drawn, FILE *out)
 {
     char text[TCCL_PANEL_HEAD];
     say_rings(drawn, text);
     if (drawn->n > 0)
         fprintf(out, "<p class=\"way\">%s</p>\n", text);
-    for (int i = 0; i < drawn->n; i++)
-        put_way(report, drawn, i, out);
+    for (int i = 0; i < drawn->n; i++) {
+        /* The same as a list of devices. An arrow is as slow as the slower one of its copies. */
+        struct tccl_arrow arrows[TCCL_MAX_ARROWS];
+        struct tccl_named_chain named;
+        double gbps[TCCL_CHAIN_GPUS + 1] = {0};
+        bool slow[TCCL_CHAIN_GPUS + 1] = {false};
+        int n = tccl_chain_arrows(&drawn->chains[i], arrows);
+        for (int k = 0; k < n; k++) {
+            int at = arrows[k].step - 1;
+            double reaches = rate_of(&drawn->limit.rated, arrows[k].transfer, &slow[at]);
+            gbps[at] = gbps[at] > 0 && reaches > 0 ? fmin(gbps[at], reaches) : reaches;
+        }
+        tccl_chain_name(&drawn->chains[i], report->machine, true, &named);
+        tccl_html_way(&named, gbps, slow, out);
+    }
 }
 
 /* Returns whether it could be drawn. */

@@ -125,37 +125,6 @@ static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machi
     fputs("</div>\n", out);
 }
 
-static void put_matrices(const struct tccl_report *report, FILE *out)
-{
-    fprintf(
-        out,
-        "<h2>Bandwidth matrices</h2>\n<p class=\"dim\">GB/s: 0 <span class=\"ramp\"></span> "
-        "%.2f, the same colours in all of them. &#8211; not possible, ? not measured, ! failed, "
-        "~ noisy; slanted: from the model. Both ways at once: the slower way.</p>\n"
-        "<div class=\"grid\">\n",
-        report->fastest);
-    for (int i = 0; i < TCCL_MATRICES; i++)
-        if (report->matrices[i].rows > 0)
-            put_matrix(&report->matrices[i], report->machine, report->fastest, out);
-    fputs("</div>\n", out);
-}
-
-static void print_matrices(const struct tccl_report *report, bool colours, FILE *out)
-{
-    int from_model = 0;
-    for (int i = 0; i < TCCL_MATRICES; i++)
-        from_model += report->matrices[i].from_model;
-    fputs("\nBandwidth, GB/s. - not possible, ? not measured, ! failed, ~ noisy", out);
-    fprintf(out, "%s\n", from_model > 0 ? ", * from the model" : "");
-    for (int i = 0; i < TCCL_MATRICES; i++) {
-        const struct tccl_matrix *matrix = &report->matrices[i];
-        if (matrix->row_kind == TCCL_NIC && report->machine->n_nics == 0)
-            continue;
-        fputc('\n', out);
-        tccl_matrix_print(matrix, report->machine, colours ? report->fastest : 0, out);
-    }
-}
-
 /* ---- congested loads ---- */
 
 static void put_congested(struct tccl_doc *doc, const struct tccl_congested *one)
@@ -355,7 +324,18 @@ void tccl_report_print(const struct tccl_report *report, bool colours, long limi
     put_origin(&doc, report);
     put_odds(&doc, report);
     put_faster(&doc, report);
-    print_matrices(report, colours, out);
+    int from_model = 0;
+    for (int i = 0; i < TCCL_MATRICES; i++)
+        from_model += report->matrices[i].from_model;
+    fputs("\nBandwidth, GB/s. - not possible, ? not measured, ! failed, ~ noisy", out);
+    fprintf(out, "%s\n", from_model > 0 ? ", * from the model" : "");
+    for (int i = 0; i < TCCL_MATRICES; i++) {
+        const struct tccl_matrix *matrix = &report->matrices[i];
+        if (matrix->row_kind == TCCL_NIC && report->machine->n_nics == 0)
+            continue;
+        fputc('\n', out);
+        tccl_matrix_print(matrix, report->machine, colours ? report->fastest : 0, out);
+    }
     put_congestion(&doc, report, limit);
     put_rings(&doc, report);
 }
@@ -370,7 +350,17 @@ void tccl_report_page(const struct tccl_report *report, FILE *out)
     tccl_report_draw(report, out);
     put_odds(&doc, report);
     put_faster(&doc, report);
-    put_matrices(report, out);
+    fprintf(
+        out,
+        "<h2>Bandwidth matrices</h2>\n<p class=\"dim\">GB/s: 0 <span class=\"ramp\"></span> "
+        "%.2f, the same colours in all of them. &#8211; not possible, ? not measured, ! failed, "
+        "~ noisy; slanted: from the model. Both ways at once: the slower way.</p>\n"
+        "<div class=\"grid\">\n",
+        report->fastest);
+    for (int i = 0; i < TCCL_MATRICES; i++)
+        if (report->matrices[i].rows > 0)
+            put_matrix(&report->matrices[i], report->machine, report->fastest, out);
+    fputs("</div>\n", out);
     put_rings(&doc, report);
     put_congestion(&doc, report, OPEN_CONGESTED);
     fputs("<h2>How it was measured</h2>\n<div class=\"card\"><dl class=\"facts\">\n", out);

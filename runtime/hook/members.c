@@ -35,10 +35,15 @@ static int check_alike(const struct shim_plan *plan, const struct shim_member *m
     return 0;
 }
 
-/* Are all local ranks here, or may some run without the shim? */
-static int check_complete(const struct shim_plan *plan, const struct shim_registry *registry,
-                          const struct shim_comm *comm, int n, struct tccl_error *why)
+int shim_members_check(const struct shim_plan *plan, const struct shim_registry *registry,
+                       const struct shim_comm *comm, const struct shim_member *members, int n,
+                       struct tccl_error *why)
 {
+    if (n < 1 || n > SHIM_GPUS)
+        return tccl_fail(why, "%d local ranks are too many, or none", n);
+    if (check_alike(plan, members, n, why))
+        return -1;
+    /* Are all local ranks here, or may some run without the shim? */
     if (comm->ranks < 0)
         return tccl_fail(why, "its number of ranks is unknown");
     if (n > comm->ranks)
@@ -54,17 +59,6 @@ static int check_complete(const struct shim_plan *plan, const struct shim_regist
         return 0;
     return tccl_fail(
         why, "only %d local ranks are known: do others run without the shim (LD_PRELOAD)?", n);
-}
-
-int shim_members_check(const struct shim_plan *plan, const struct shim_registry *registry,
-                       const struct shim_comm *comm, const struct shim_member *members, int n,
-                       struct tccl_error *why)
-{
-    if (n < 1 || n > SHIM_GPUS)
-        return tccl_fail(why, "%d local ranks are too many, or none", n);
-    if (check_alike(plan, members, n, why))
-        return -1;
-    return check_complete(plan, registry, comm, n, why);
 }
 
 bool shim_members_hidden(const struct shim_plan *plan, const struct shim_member *members, int n)

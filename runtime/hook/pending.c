@@ -46,24 +46,6 @@ static enum shim_decision put_aside(struct shim_init *init)
     return init->entry ? shim_settle_aside(init->entry, &init->comm, &why) : SHIM_ASIDE;
 }
 
-/* Other unclaimed ones on this GPU: all ASIDE; but those that others build already are waited for,
- * they come to their question without fail. */
-static void keep_apart(struct shim_init *init)
-{
-    int64_t deadline = shim_now_us() + 10000000;
-    for (int i = 0; i < SHIM_INITS; i++) {
-        struct shim_init *other = &inits[i];
-        if (other == init || state_of(other) != SHIM_WAITING || other->gpu != init->gpu ||
-            !other->entry)
-            continue;
-        if (put_aside(other) == SHIM_USE)
-            while (state_of(other) == SHIM_WAITING && shim_now_us() < deadline)
-                shim_sleep_us(200);
-        if (state_of(other) == SHIM_WAITING)
-            put_aside(init);
-    }
-}
-
 struct shim_init *shim_pending_add(const struct shim_init *init)
 {
     struct shim_init *added = NULL;
@@ -80,8 +62,22 @@ struct shim_init *shim_pending_add(const struct shim_init *init)
         shim_store(&added->state, SHIM_WAITING);
     }
     shim_lock_release(&lock);
-    if (added && added->entry)
-        keep_apart(added);
+    if (added && added->entry) {
+        /* Other unclaimed ones on this GPU: all ASIDE; but those that others build already are
+         * waited for, they come to their question without fail. */
+        int64_t deadline = shim_now_us() + 10000000;
+        for (int i = 0; i < SHIM_INITS; i++) {
+            struct shim_init *other = &inits[i];
+            if (other == added || state_of(other) != SHIM_WAITING || other->gpu != added->gpu ||
+                !other->entry)
+                continue;
+            if (put_aside(other) == SHIM_USE)
+                while (state_of(other) == SHIM_WAITING && shim_now_us() < deadline)
+                    shim_sleep_us(200);
+            if (state_of(other) == SHIM_WAITING)
+                put_aside(added);
+        }
+    }
     return added;
 }
 

@@ -104,28 +104,24 @@ static bool take_files(struct shim_init *init)
     return taken;
 }
 
-static void take_answer(const struct shim_process *process, struct shim_init *init)
-{
-    static const struct tccl_error closed = {"a program has closed files of the shim's"};
-    learn_rank(init);
-    if (shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME) &&
-        shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME))
-        shim_entry_asked(init->entry, init->place, buffers_of(init),
-                         shim_net_intra(init, shim_process_user()));
-    else
-        shim_settle_aside(init->entry, &init->comm, &closed);
-    init->decision = shim_settle(&process->plan, process->registry, init->entry, &init->comm);
-    if (init->decision == SHIM_USE && !take_files(init))
-        init->decision = SHIM_ASIDE;
-}
-
 static const char *file_answer(const struct shim_process *process, bool graph)
 {
     struct shim_init *init = shim_pending_claim(!graph);
     if (!init || !init->entry)
         return NULL;
-    if (init->decision == SHIM_UNDECIDED)
-        take_answer(process, init);
+    if (init->decision == SHIM_UNDECIDED) {
+        static const struct tccl_error closed = {"a program has closed files of the shim's"};
+        learn_rank(init);
+        if (shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME) &&
+            shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME))
+            shim_entry_asked(init->entry, init->place, buffers_of(init),
+                             shim_net_intra(init, shim_process_user()));
+        else
+            shim_settle_aside(init->entry, &init->comm, &closed);
+        init->decision = shim_settle(&process->plan, process->registry, init->entry, &init->comm);
+        if (init->decision == SHIM_USE && !take_files(init))
+            init->decision = SHIM_ASIDE;
+    }
     if (init->decision != SHIM_USE)
         return NULL;
     const struct shim_answer *answer = shim_entry_answer(init->entry);

@@ -74,13 +74,6 @@ static struct shim_lookup look_up(int wrapper, void *handle, const char *name, c
                      : (struct shim_lookup){(char *)shim_entries + entry * SHIM_ENTRY, 1};
 }
 
-/* Not strncmp, which can't be called before the shim is relocated. */
-static inline bool is_ours_to_look_at(const char *name)
-{
-    return name && ((name[0] == 'n' && name[1] == 'c' && name[2] == 'c' && name[3] == 'l') ||
-                    (name[0] == 'c' && name[1] == 'u' && name[2] == 'G' && name[3] == 'e'));
-}
-
 static __attribute__((noinline)) struct shim_lookup look_at(void *handle, const char *name,
                                                             const void *caller)
 {
@@ -101,7 +94,10 @@ __attribute__((used, visibility("hidden"))) struct shim_lookup
 shim_lookup(void *handle, const char *name, const void *caller)
 {
     struct shim_lookup answer = {0};
-    if (is_ours_to_look_at(name) && shim_relocated())
+    /* Not strncmp, which can't be called before the shim is relocated. */
+    if ((name && ((name[0] == 'n' && name[1] == 'c' && name[2] == 'c' && name[3] == 'l') ||
+                  (name[0] == 'c' && name[1] == 'u' && name[2] == 'G' && name[3] == 'e'))) &&
+        shim_relocated())
         answer = look_at(handle, name, caller);
     if (!answer.done) {
         answer.address = shim_next_dlsym ? shim_next_dlsym : shim_find_dlsym();

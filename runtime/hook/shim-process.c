@@ -21,9 +21,20 @@ static struct {
     uint32_t user;
 } process;
 
-/* What NCCL takes for one host, and what the ranks must share for the registry to be one. */
-static uint64_t host_word(void)
+static int prepare(struct shim_process *to, struct tccl_error *why)
 {
+    const char *path = shim_env("TCCL_PLAN");
+    char found[SHIM_PATH];
+    if (!path || !path[0])
+        return tccl_fail(why, "TCCL_PLAN is not set");
+    bool launcher = shim_plan_of_launcher(path, found, sizeof(found));
+    if (shim_plan_read(launcher ? found : path, &to->plan, why))
+        return -1;
+    to->plan.of_launcher = launcher;
+    if (shim_plan_fits(&to->plan, why))
+        return -1;
+    to->registry = shim_registry_open(&to->plan, why);
+    /* What NCCL takes for one host, and what the ranks must share for the registry to be one. */
     char text[256] = "";
     const char *given = shim_env("NCCL_HOSTID");
     if (given) {
@@ -41,23 +52,7 @@ static uint64_t host_word(void)
         word = shim_hash(word, &status.st_dev, sizeof(status.st_dev));
     if (fd >= 0)
         close(fd);
-    return word;
-}
-
-static int prepare(struct shim_process *to, struct tccl_error *why)
-{
-    const char *path = shim_env("TCCL_PLAN");
-    char found[SHIM_PATH];
-    if (!path || !path[0])
-        return tccl_fail(why, "TCCL_PLAN is not set");
-    bool launcher = shim_plan_of_launcher(path, found, sizeof(found));
-    if (shim_plan_read(launcher ? found : path, &to->plan, why))
-        return -1;
-    to->plan.of_launcher = launcher;
-    if (shim_plan_fits(&to->plan, why))
-        return -1;
-    to->registry = shim_registry_open(&to->plan, why);
-    to->host = host_word();
+    to->host = word;
     if (to->registry)
         shim_registry_begin(to->registry, shim_shm_left());
     return to->registry ? 0 : -1;

@@ -50,24 +50,6 @@ static bool waits(const struct watch *watch)
 
 /* ---- The verdict ---- */
 
-/* Nothing more comes, and the ring is not connected. */
-static enum shim_verdict without_ring(const struct watch *watch, const struct shim_built *built,
-                                      char text[static 256])
-{
-    const char *why = watch->calls > 0 ? "no collective used the ring: NCCL has not connected it"
-                                       : "no collective was run: NCCL has not connected it";
-    if (built->unclear)
-        why = "NCCL connected several communicators at once, or trees first: its log does not say "
-              "which edges are the ring's";
-    else if (built->trees && watch->started >= LARGE) {
-        snprintf(text, 256, "all-reduces, of up to %zu MiB, went by trees in place of the ring",
-                 watch->started >> 20);
-        return SHIM_DIFFERS;
-    }
-    snprintf(text, 256, "%s", why);
-    return SHIM_UNKNOWN;
-}
-
 static enum shim_verdict compare(const struct watch *watch, const struct shim_answer *answer,
                                  const struct shim_built *built, char text[static 256])
 {
@@ -76,8 +58,23 @@ static enum shim_verdict compare(const struct watch *watch, const struct shim_an
     int n = shim_entry_members(comm->entry, members);
     enum shim_verdict verdict = shim_verdict_of(&answer->chain, members, n, comm->gpu, built,
                                                 answer->entry, answer->exit, text);
-    if (verdict == SHIM_UNKNOWN && built->complete && !built->connected)
-        return without_ring(watch, built, text);
+    if (verdict == SHIM_UNKNOWN && built->complete && !built->connected) {
+        /* Nothing more comes, and the ring is not connected. */
+        const char *why = watch->calls > 0
+                              ? "no collective used the ring: NCCL has not connected it"
+                              : "no collective was run: NCCL has not connected it";
+        if (built->unclear)
+            why = "NCCL connected several communicators at once, or trees first: its log does not "
+                  "say "
+                  "which edges are the ring's";
+        else if (built->trees && watch->started >= LARGE) {
+            snprintf(text, 256, "all-reduces, of up to %zu MiB, went by trees in place of the ring",
+                     watch->started >> 20);
+            return SHIM_DIFFERS;
+        }
+        snprintf(text, 256, "%s", why);
+        return SHIM_UNKNOWN;
+    }
     if ((verdict == SHIM_APPLIED || verdict == SHIM_FEWER) && comm->memory.text[0]) {
         snprintf(
             text, 256,

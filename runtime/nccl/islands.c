@@ -46,22 +46,6 @@ static int place_in(const struct shim_chain *chain, const struct tccl_named_chai
     return shim_ring_find(&chain->rings.chains[0], ring->gpus[i % ring->n_gpus]);
 }
 
-/* The ends of all rings; a closed one has none. */
-static void find_ends(struct map *map)
-{
-    const struct shim_chain *chain = map->chain;
-    for (int i = 0; i < chain->rings.n; i++) {
-        const struct tccl_named_chain *ring = &chain->rings.chains[i];
-        if (ring->closed)
-            continue;
-        map->ends[map->n_ends++] =
-            (struct end){chain->entry[i], place_in(chain, ring, 0), ring->entry.gpudirect, true};
-        map->ends[map->n_ends++] =
-            (struct end){chain->exit[i], place_in(chain, ring, ring->n_gpus - 1),
-                         ring->exit.gpudirect, map->real->reads >> i & 1};
-    }
-}
-
 static void join(struct map *map, int a, int b)
 {
     int from = map->island[a] > map->island[b] ? map->island[a] : map->island[b];
@@ -69,26 +53,6 @@ static void join(struct map *map, int a, int b)
     for (int i = 0; i < map->n; i++)
         if (map->island[i] == from)
             map->island[i] = to;
-}
-
-/* Islands: what is joined by P2P edges of any ring. One NIC can only be near several ends if they
- * are near each other. */
-static void find_islands(struct map *map)
-{
-    const struct shim_chain *chain = map->chain;
-    for (int i = 0; i < map->n; i++)
-        map->island[i] = i;
-    for (int i = 0; i < chain->rings.n; i++) {
-        const struct tccl_named_chain *ring = &chain->rings.chains[i];
-        for (int j = 0; j < tccl_named_edges(ring); j++)
-            if (ring->edges[j].kind != TCCL_BOUNCE)
-                join(map, place_in(chain, ring, j), place_in(chain, ring, j + 1));
-    }
-    for (int i = 0; i < map->n_ends; i++)
-        for (int j = 0; j < i; j++)
-            if (map->ends[i].nic == map->ends[j].nic && map->ends[i].gpudirect &&
-                map->ends[j].gpudirect)
-                join(map, map->ends[i].gpu, map->ends[j].gpu);
 }
 
 /* Does a ring meet the network here, directly, with GPU and NIC below this bridge? */
@@ -257,7 +221,22 @@ static bool is_near_any(const struct map *map, int device)
 static int draw(struct map *map, struct tccl_error *why)
 {
     bool apart[SHIM_GPUS];
-    find_islands(map);
+    /* Islands: what is joined by P2P edges of any ring. One NIC can only be near several ends if
+     * they are near each other. */
+    const struct shim_chain *chain = map->chain;
+    for (int i = 0; i < map->n; i++)
+        map->island[i] = i;
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *ring = &chain->rings.chains[i];
+        for (int j = 0; j < tccl_named_edges(ring); j++)
+            if (ring->edges[j].kind != TCCL_BOUNCE)
+                join(map, place_in(chain, ring, j), place_in(chain, ring, j + 1));
+    }
+    for (int i = 0; i < map->n_ends; i++)
+        for (int j = 0; j < i; j++)
+            if (map->ends[i].nic == map->ends[j].nic && map->ends[i].gpudirect &&
+                map->ends[j].gpudirect)
+                join(map, map->ends[i].gpu, map->ends[j].gpu);
     for (int i = 0; i < map->n; i++)
         place_gpu(map, i);
     for (int i = 0; i < map->n; i++)
@@ -351,7 +330,18 @@ static int begin(struct map *map, struct tccl_error *why)
         if (map->gpu[i] < 0)
             return tccl_fail(why, "a GPU's place is not known");
     }
-    find_ends(map);
+    /* The ends of all rings; a closed one has none. */
+    const struct shim_chain *chain = map->chain;
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *ring = &chain->rings.chains[i];
+        if (ring->closed)
+            continue;
+        map->ends[map->n_ends++] =
+            (struct end){chain->entry[i], place_in(chain, ring, 0), ring->entry.gpudirect, true};
+        map->ends[map->n_ends++] =
+            (struct end){chain->exit[i], place_in(chain, ring, ring->n_gpus - 1),
+                         ring->exit.gpudirect, map->real->reads >> i & 1};
+    }
     for (int i = 0; i < map->n_ends; i++)
         if (shim_pci_find(map->real, map->ends[i].nic) < 0)
             return tccl_fail(why, "a NIC's place is not known");

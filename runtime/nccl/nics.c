@@ -190,19 +190,6 @@ static int refuse_doubts(const struct ports *ports, uint32_t version, struct tcc
 
 /* ---- the number ---- */
 
-static int number_in(const struct ports *ports, const char *name, struct tccl_error *why)
-{
-    int found = -1;
-    for (int i = 0; i < ports->n; i++) {
-        if (strcmp(ports->list[i].name, name) != 0)
-            continue;
-        if (found >= 0)
-            return tccl_fail(why, "the NIC %s has several ports", name);
-        found = i;
-    }
-    return found >= 0 ? found : tccl_fail(why, "NCCL leaves out the NIC %s", name);
-}
-
 /* count: of all NICs. */
 static int scan(const char *name, uint32_t version, int *count, struct tccl_error *why)
 {
@@ -221,7 +208,15 @@ static int scan(const char *name, uint32_t version, int *count, struct tccl_erro
             ports.list[k - 1] = moved;
         }
     *count = ports.n;
-    return number_in(&ports, name, why);
+    int found = -1;
+    for (int i = 0; i < ports.n; i++) {
+        if (strcmp(ports.list[i].name, name) != 0)
+            continue;
+        if (found >= 0)
+            return tccl_fail(why, "the NIC %s has several ports", name);
+        found = i;
+    }
+    return found >= 0 ? found : tccl_fail(why, "NCCL leaves out the NIC %s", name);
 }
 
 int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct tccl_error *why)

@@ -39,25 +39,6 @@ static void cut(char *path)
         *slash = '\0';
 }
 
-/* numa_node of the device with that path: a number, or -1. */
-static int read_node(const char *path, int16_t *node)
-{
-    char value[16];
-    uint64_t number;
-    long length = read_below(path, "/numa_node", value, sizeof(value));
-    if (length < 1)
-        return -1;
-    if (value[length - 1] == '\n')
-        value[length - 1] = '\0';
-    if (shim_number(value, 10, INT16_MAX, &number) == 0)
-        *node = (int16_t)number;
-    else if (strcmp(value, "-1") == 0)
-        *node = -1;
-    else
-        return -1;
-    return 0;
-}
-
 /* NCCL goes two levels up at a time: a device hangs below a port (of a switch, or the root's), and
  * what it takes for the switch is what the port hangs below. Where one of the two levels is no
  * device, it is at the CPU, whose number is the NUMA node of the last device. */
@@ -67,7 +48,19 @@ static int climb(char *path, struct shim_pci_device *device)
     int depth = 0;
     for (;;) {
         int16_t node;
-        if (read_node(path, &node) != 0)
+        /* numa_node of the device with that path: a number, or -1. */
+        char value[16];
+        uint64_t number;
+        long length = read_below(path, "/numa_node", value, sizeof(value));
+        if (length < 1)
+            return -1;
+        if (value[length - 1] == '\n')
+            value[length - 1] = '\0';
+        if (shim_number(value, 10, INT16_MAX, &number) == 0)
+            node = (int16_t)number;
+        else if (strcmp(value, "-1") == 0)
+            node = -1;
+        else
             return -1;
         device->node = node;
         cut(path);

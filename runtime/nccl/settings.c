@@ -149,24 +149,6 @@ static bool is_level_pxb(const char *value)
     return strcmp(value, "PXB") == 0 || (*value == '2' && strtoll(value, NULL, 0) == 2);
 }
 
-/* NCCL_ALGO is a list of what may be used, ^ before one of what may not, each for all collectives
- * or, behind "name:", for one: "allreduce:tree,ring;broadcast:ring". */
-static bool has_no_ring(const char *value)
-{
-    for (const char *part = value; *part;) {
-        size_t length = strcspn(part, ";");
-        const char *colon = memchr(part, ':', length);
-        const char *list = colon ? colon + 1 : part, *end = part + length;
-        bool excludes = list < end && *list == '^', ring = false;
-        for (const char *at = list + excludes; at < end; at += strcspn(at, ",;") + 1)
-            ring = ring || (strcspn(at, ",;") == 4 && strncasecmp(at, "ring", 4) == 0);
-        if (list < end && ring == excludes)
-            return true;
-        part = *end ? end + 1 : end;
-    }
-    return false;
-}
-
 /* NCCL takes its default for an empty number. */
 static bool passes(const struct variable *variable, const char *value)
 {
@@ -188,8 +170,22 @@ static bool passes(const struct variable *variable, const char *value)
     case OTHER_PLUGIN: /* neither none nor the shim itself (env.c) */
         return strcasecmp(value, "none") != 0 &&
                strcmp(shim_file_name(value), "libtccl-nccl.so") != 0;
-    case NO_RING:
-        return has_no_ring(value);
+    case NO_RING: {
+        /* NCCL_ALGO is a list of what may be used, ^ before one of what may not, each for all
+         * collectives or, behind "name:", for one: "allreduce:tree,ring;broadcast:ring". */
+        for (const char *part = value; *part;) {
+            size_t length = strcspn(part, ";");
+            const char *colon = memchr(part, ':', length);
+            const char *list = colon ? colon + 1 : part, *end = part + length;
+            bool excludes = list < end && *list == '^', ring = false;
+            for (const char *at = list + excludes; at < end; at += strcspn(at, ",;") + 1)
+                ring = ring || (strcspn(at, ",;") == 4 && strncasecmp(at, "ring", 4) == 0);
+            if (list < end && ring == excludes)
+                return true;
+            part = *end ? end + 1 : end;
+        }
+        return false;
+    }
     }
     return true;
 }

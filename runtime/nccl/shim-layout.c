@@ -73,19 +73,6 @@ bool shim_layout_needs_ways(const struct shim_layout *layout, int island)
     return shim_layout_can_have_ways(layout, island) && shim_layout_count_ways(layout, island) > 0;
 }
 
-static void find_islands(struct shim_layout *layout)
-{
-    for (int i = 0; i < layout->n; i++) {
-        bool bounce = i > 0 && layout->chain->rings.chains[0].edges[position(layout, i - 1)].kind ==
-                                   TCCL_BOUNCE;
-        if (i == 0 || bounce)
-            layout->begins[layout->islands++] = i;
-    }
-    layout->begins[layout->islands] = layout->n;
-    for (int i = 0; i < layout->islands; i++)
-        layout->node[i] = node_of(layout, layout->begins[i], layout->begins[i + 1]);
-}
-
 int shim_layout(const struct shim_chain *chain, const struct shim_pci *pci,
                 const struct shim_steer *facts, struct shim_layout *layout, struct tccl_error *why)
 {
@@ -98,7 +85,15 @@ int shim_layout(const struct shim_chain *chain, const struct shim_pci *pci,
     for (int i = 0; path->closed && i < path->n_gpus; i++)
         if (path->edges[i].kind == TCCL_BOUNCE)
             layout->first = (i + 1) % path->n_gpus;
-    find_islands(layout);
+    for (int i = 0; i < layout->n; i++) {
+        bool bounce = i > 0 && layout->chain->rings.chains[0].edges[position(layout, i - 1)].kind ==
+                                   TCCL_BOUNCE;
+        if (i == 0 || bounce)
+            layout->begins[layout->islands++] = i;
+    }
+    layout->begins[layout->islands] = layout->n;
+    for (int i = 0; i < layout->islands; i++)
+        layout->node[i] = node_of(layout, layout->begins[i], layout->begins[i + 1]);
     /* Through Intel's CPUs NCCL takes no P2P. */
     layout->intel = layout->pci->intel || (facts->far_p2p && layout->islands > 1);
     layout->home = path->closed        ? -1

@@ -40,26 +40,6 @@ static int check_speed(const struct shim_layout *layout, struct tccl_error *why)
     return 0;
 }
 
-/* NCCL begins with the NIC that is nearest to the first GPU. */
-static int check_nics(const struct shim_layout *layout, struct tccl_error *why)
-{
-    const struct shim_steer *facts = layout->facts;
-    if (layout->chain->rings.chains[0].closed)
-        return 0;
-    if (layout->chain->entry[0] != layout->chain->exit[0])
-        return tccl_fail(why, "the chain has two NICs");
-    if (facts->near_entry && facts->near_exit && layout->islands > 1)
-        return tccl_fail(why, "the NIC is near both ends");
-    if (facts->nics == 1)
-        return 0;
-    if (!facts->given && !facts->near_entry && (facts->near_exit || layout->islands == 1))
-        return tccl_fail(why, "other NICs are as near to the first GPU");
-    for (int i = 0; i < layout->n; i++)
-        if (shim_layout_gpu(layout, i)->depth > 0)
-            return tccl_fail(why, "other NICs may be at the PCI switches of GPUs");
-    return 0;
-}
-
 static int check(const struct shim_layout *layout, bool linked[SHIM_GPUS][SHIM_GPUS],
                  struct tccl_error *why)
 {
@@ -75,7 +55,22 @@ static int check(const struct shim_layout *layout, bool linked[SHIM_GPUS][SHIM_G
         return tccl_fail(why, "the CPU is neither AMD's nor Intel's");
     if (!layout->facts->given && check_speed(layout, why) != 0)
         return -1;
-    return check_nics(layout, why);
+    /* NCCL begins with the NIC that is nearest to the first GPU. */
+    const struct shim_steer *facts = layout->facts;
+    if (layout->chain->rings.chains[0].closed)
+        return 0;
+    if (layout->chain->entry[0] != layout->chain->exit[0])
+        return tccl_fail(why, "the chain has two NICs");
+    if (facts->near_entry && facts->near_exit && layout->islands > 1)
+        return tccl_fail(why, "the NIC is near both ends");
+    if (facts->nics == 1)
+        return 0;
+    if (!facts->given && !facts->near_entry && (facts->near_exit || layout->islands == 1))
+        return tccl_fail(why, "other NICs are as near to the first GPU");
+    for (int i = 0; i < layout->n; i++)
+        if (shim_layout_gpu(layout, i)->depth > 0)
+            return tccl_fail(why, "other NICs may be at the PCI switches of GPUs");
+    return 0;
 }
 
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,

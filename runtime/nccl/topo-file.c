@@ -62,12 +62,6 @@ static void open_island_cpu(const struct shim_pci *pci, int node, bool disguised
         open_cpu(text, node, "", pci->vendor, pci->family, pci->model);
 }
 
-static bool same_place(const struct shim_pci_device *a, const struct shim_pci_device *b, int depth)
-{
-    return a->node == b->node && b->depth >= depth &&
-           memcmp(a->above, b->above, (size_t)depth * sizeof(*a->above)) == 0;
-}
-
 /* All that is below the first depth bridges above a device. A bridge is as fast as any, so that the
  * links of GPUs are what counts. */
 static void add_below(const struct shim_pci *pci, bool *left, const struct shim_pci_device *place,
@@ -75,7 +69,9 @@ static void add_below(const struct shim_pci *pci, bool *left, const struct shim_
 {
     for (int i = 0; i < pci->n; i++) {
         const struct shim_pci_device *device = &pci->devices[i];
-        if (!left[i] || !same_place(place, device, depth))
+        if (!left[i] ||
+            !(place->node == device->node && device->depth >= depth &&
+              memcmp(place->above, device->above, (size_t)depth * sizeof(*place->above)) == 0))
             continue;
         if (device->depth > depth) {
             tccl_bus bridge = device->above[depth];

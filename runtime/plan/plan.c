@@ -46,12 +46,6 @@ static int get_numbers(const struct tccl_lines *lines, struct shim_plan *plan,
     return 0;
 }
 
-static int get_gbps(const struct tccl_lines *lines, const char *key, double *gbps,
-                    struct tccl_error *why)
-{
-    return tccl_line_number(lines, key, 0, most_gbps, gbps) == 0 ? 0 : wrong(why, key);
-}
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -339,7 +333,10 @@ static unsigned kinds_of(const struct tccl_named_rings *rings)
 static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain,
                      struct tccl_error *why)
 {
-    if (get_rings(lines, chain, why) != 0 || get_gbps(lines, "gbps", &chain->gbps, why) != 0 ||
+    if (get_rings(lines, chain, why) != 0 ||
+        (tccl_line_number(lines, "gbps", 0, most_gbps, &chain->gbps) == 0
+             ? 0
+             : wrong(why, "gbps")) != 0 ||
         get_baselines(lines, chain, why) != 0 || get_tree(lines, chain, why) != 0 ||
         get_source(lines, chain->source, why) != 0)
         return -1;
@@ -398,14 +395,6 @@ static int open_lines(const char *text, size_t size, const char *what, struct tc
     return tccl_fail_in(why, "%s can't be read", what);
 }
 
-/* P2P all writes or all reads. */
-static int get_kind(struct shim_plan *plan, struct tccl_error *why)
-{
-    unsigned kinds = kinds_of(&plan->chain.rings);
-    plan->reads = kinds & 1U << TCCL_P2P_READ;
-    return plan->reads && (kinds & 1U << TCCL_P2P_WRITE) ? wrong(why, "chain") : 0;
-}
-
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct tccl_error *why)
 {
     struct tccl_lines lines;
@@ -431,7 +420,10 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
     if (plan->chain.rings.chains[0].closed != (plan->n_nodes == 1))
         return tccl_fail(why, "the plan's chain is %s on %u nodes",
                          plan->chain.rings.chains[0].closed ? "closed" : "open", plan->n_nodes);
-    return get_kind(plan, why);
+    /* P2P all writes or all reads. */
+    unsigned kinds = kinds_of(&plan->chain.rings);
+    plan->reads = kinds & 1U << TCCL_P2P_READ;
+    return plan->reads && (kinds & 1U << TCCL_P2P_WRITE) ? wrong(why, "chain") : 0;
 }
 
 /* ".../<job>.<step>.<restart>-<16 hex digits>/plan" */
@@ -580,16 +572,6 @@ int shim_plan_fits(const struct shim_plan *plan, struct tccl_error *why)
     return 0;
 }
 
-/* Why tccld has no chain: its own words. Returns 1 or -1. */
-static int none(const struct tccl_lines *lines, const char *state, struct tccl_error *why)
-{
-    char reason[512];
-    if (tccl_line_text(lines, "reason", reason, sizeof(reason)) < 1)
-        strcpy(reason, "tccld has no chain for these GPUs");
-    tccl_fail(why, "%s", reason);
-    return tccl_state_named(state) == TCCL_STATE_LEFT ? 1 : -1;
-}
-
 int shim_chain_parse(const char *text, size_t size, const tccl_bus *gpus, int n, bool closed,
                      struct shim_chain *chain, struct tccl_error *why)
 {
@@ -604,8 +586,14 @@ int shim_chain_parse(const char *text, size_t size, const tccl_bus *gpus, int n,
         return tccl_fail(why, "tccld's answer is of another version");
     if (tccl_line_text(&lines, "state", state, sizeof(state)) < 0)
         return tccl_fail(why, "tccld's answer has no state");
-    if (tccl_state_named(state) != TCCL_STATE_PLANNED)
-        return none(&lines, state, why);
+    if (tccl_state_named(state) != TCCL_STATE_PLANNED) {
+        /* Why tccld has no chain: its own words. */
+        char reason[512];
+        if (tccl_line_text(&lines, "reason", reason, sizeof(reason)) < 1)
+            strcpy(reason, "tccld has no chain for these GPUs");
+        tccl_fail(why, "%s", reason);
+        return tccl_state_named(state) == TCCL_STATE_LEFT ? 1 : -1;
+    }
     if (get_chain(&lines, chain, why) != 0)
         return -1;
     if (chain->rings.chains[0].closed != closed || !same_gpus(&chain->rings.chains[0], gpus, n))

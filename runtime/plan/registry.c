@@ -573,18 +573,14 @@ void shim_registry_keep_writing(struct shim_registry *registry)
     settle_kind(registry, KIND_WRITES);
 }
 
-/* A rank for which the first two rings look alike sees one of them where another rank sees both. */
-static bool says_more(const char *text, const char *kept)
-{
-    return *text >= '0' && *text <= '9' && *text > *kept;
-}
-
 static void keep_text(struct shim_entry *entry, int verdict, const char *text)
 {
     char *kept = entry->worst_text[verdict];
     for (int tries = 0; tries < 1000; tries++) {
         int ready = shim_load(&entry->worst_ready[verdict]);
-        if (ready == 2 && !says_more(text, kept))
+        /* A rank for which the first two rings look alike sees one of them where another rank sees
+         * both. */
+        if (ready == 2 && !(*text >= '0' && *text <= '9' && *text > *kept))
             return;
         if (ready != 1 && shim_swap(&entry->worst_ready[verdict], &ready, 1)) {
             snprintf(kept, sizeof(entry->worst_text[verdict]), "%s", text);

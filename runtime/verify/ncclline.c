@@ -52,12 +52,6 @@ static bool take_int(struct piece *piece, int *number)
     return true;
 }
 
-/* NCCL writes 0000:41:00.0 as 41000. */
-static tccl_bus bus_of(uint64_t id)
-{
-    return (id >> 20) << 16 | (id >> 12 & 0xff) << 8 | (id >> 4 & 0x1f) << 3 | (id & 7);
-}
-
 static bool read_init(struct piece piece, struct shim_line *line)
 {
     struct piece kind = piece;
@@ -71,7 +65,8 @@ static bool read_init(struct piece piece, struct shim_line *line)
         !take_int(&piece, &line->ranks) || !skip_to(&piece, " busId ") ||
         !take(&piece, 16, UINT64_MAX, &bus))
         return false;
-    line->gpu = bus_of(bus);
+    /* NCCL writes 0000:41:00.0 as 41000. */
+    line->gpu = (bus >> 20) << 16 | (bus >> 12 & 0xff) << 8 | (bus >> 4 & 0x1f) << 3 | (bus & 7);
     return true;
 }
 

@@ -377,18 +377,6 @@ static bool is_listed(const char *list, const char *name)
     return found != invert;
 }
 
-/* Does the user have NCCL say what it connects? NCCL_DEBUG_LEVELS (2.32) adds levels to those of
- * NCCL_DEBUG, each by itself. */
-static bool user_logs_enough(void)
-{
-    const char *level = shim_env("NCCL_DEBUG"), *list = shim_env("NCCL_DEBUG_SUBSYS");
-    const char *more = shim_env("NCCL_DEBUG_LEVELS");
-    bool info = level && (strcasecmp(level, "INFO") == 0 || strcasecmp(level, "TRACE") == 0 ||
-                          strcasecmp(level, "ABORT") == 0);
-    return (info || (more && is_listed(more, "INFO"))) &&
-           is_listed(list ? list : "INIT,BOOTSTRAP,ENV", "INIT");
-}
-
 static const char memory_name[] = "tccl-nccl-log";
 
 static void nowhere(const char *why)
@@ -411,7 +399,14 @@ static void users_log(void)
     struct shim_text path = {.at = file.path, .size = sizeof(file.path)};
     const char *name = shim_env("NCCL_DEBUG_FILE");
     nowhere("with the user's NCCL_DEBUG NCCL does not log what it connects (INFO, INIT)");
-    if (!user_logs_enough())
+    /* Does the user have NCCL say what it connects? NCCL_DEBUG_LEVELS (2.32) adds levels to those
+     * of NCCL_DEBUG, each by itself. */
+    const char *level = shim_env("NCCL_DEBUG"), *list = shim_env("NCCL_DEBUG_SUBSYS");
+    const char *more = shim_env("NCCL_DEBUG_LEVELS");
+    bool info = level && (strcasecmp(level, "INFO") == 0 || strcasecmp(level, "TRACE") == 0 ||
+                          strcasecmp(level, "ABORT") == 0);
+    if (!((info || (more && is_listed(more, "INFO"))) &&
+          is_listed(list ? list : "INIT,BOOTSTRAP,ENV", "INIT")))
         return;
     shim_text_expand(&path, name ? name : users_output); /* as NCCL does */
     if (path.full || path.length == 0)
@@ -439,9 +434,11 @@ static void memory_file(void)
         file.place = MEMORY;
 }
 
-/* A child begins anew: its parent's file is not its own. */
-static void find_place(void)
+/* A second NCCL in the process, or one that starts its log anew, gets none. From 2.30.7 on NCCL
+ * asks for the subsystems last, behind the file. */
+static const char *answer(const char *name, uint32_t version)
 {
+    /* A child begins anew: its parent's file is not its own. */
     if (file.pid != getpid()) {
         memset(&notes, 0, sizeof(notes));
         memset(&file, 0, sizeof(file));
@@ -456,13 +453,6 @@ static void find_place(void)
     } else if (file.place == MEMORY && user_has_set()) {
         users_log();
     }
-}
-
-/* A second NCCL in the process, or one that starts its log anew, gets none. From 2.30.7 on NCCL
- * asks for the subsystems last, behind the file. */
-static const char *answer(const char *name, uint32_t version)
-{
-    find_place();
     bool subsystems = strcmp(name, "NCCL_DEBUG_SUBSYS") == 0;
     if (file.place == USERS && strcmp(name, "NCCL_DEBUG_FILE") == 0 &&
         tccl_release_does(version, TCCL_FACT_QUIET_LOG))
@@ -644,23 +634,6 @@ static bool is_received(const struct member *member, const struct shim_part *cha
     return true;
 }
 
-static void sum_up(const struct member *member, struct shim_built *built)
-{
-    *built = (struct shim_built){.rank = member->rank,
-                                 .ranks = member->ranks,
-                                 .channels = member->n_channels,
-                                 .complete = member->complete,
-                                 .connected =
-                                     member->n_channels > 0 && (!member->by_edges || member->rings),
-                                 .trees = member->trees,
-                                 .unclear = member->unclear};
-    for (int i = 0; i < member->n_channels; i++) {
-        built->parts[i] = member->channels[i];
-        built->connected &= member->channels[i].send.way != SHIM_WAY_UNKNOWN &&
-                            is_received(member, &member->channels[i]);
-    }
-}
-
 int shim_nccllog_built(const void *comm, tccl_bus gpu, int rank, int ranks, bool last,
                        struct shim_built *built)
 {
@@ -669,7 +642,19 @@ int shim_nccllog_built(const void *comm, tccl_bus gpu, int rank, int ranks, bool
     struct member *member = find_built(comm, gpu, rank, ranks);
     if (member) {
         member->done |= last;
-        sum_up(member, built);
+        *built = (struct shim_built){.rank = member->rank,
+                                     .ranks = member->ranks,
+                                     .channels = member->n_channels,
+                                     .complete = member->complete,
+                                     .connected = member->n_channels > 0 &&
+                                                  (!member->by_edges || member->rings),
+                                     .trees = member->trees,
+                                     .unclear = member->unclear};
+        for (int i = 0; i < member->n_channels; i++) {
+            built->parts[i] = member->channels[i];
+            built->connected &= member->channels[i].send.way != SHIM_WAY_UNKNOWN &&
+                                is_received(member, &member->channels[i]);
+        }
     }
     unlock();
     return member ? 0 : -1;

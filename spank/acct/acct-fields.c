@@ -114,8 +114,11 @@ static const struct tccl_field *find_column(const char *name)
     return field;
 }
 
-static void add_columns(void)
+int acct_field_count(void)
 {
+    if (all.count)
+        return all.count;
+    all.list[all.count++] = first;
     for (int i = 0; i < tccl_n_step_fields; i++) {
         const struct tccl_field *field = &tccl_step_fields[i];
         bool elsewhere = !field->column;
@@ -127,14 +130,6 @@ static void add_columns(void)
         if (!elsewhere)
             add_field(field);
     }
-}
-
-int acct_field_count(void)
-{
-    if (all.count)
-        return all.count;
-    all.list[all.count++] = first;
-    add_columns();
     for (size_t i = 0; i < sizeof(last) / sizeof(*last); i++)
         all.list[all.count++] = last[i];
     return all.count;

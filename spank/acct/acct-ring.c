@@ -56,24 +56,6 @@ static void drop_cut(char *text, bool *cut)
     text[end ? end + 1 - text : 0] = '\0';
 }
 
-/* The group that begins at a run: the repetition that covers most runs, else the run alone. */
-static struct acct_group group_at(const struct acct_ring *ring, int first)
-{
-    enum { LONGEST = 8 };
-    struct acct_group best = {.first = first, .n_runs = 1, .times = 1};
-    for (int n = 2; n <= LONGEST && first + 2 * n <= ring->n_runs; n++) {
-        const struct acct_run *a = &ring->runs[first], *end = ring->runs + ring->n_runs - n;
-        int same = 0;
-        while (a + same < end && a[same].set == a[same + n].set &&
-               a[same].count == a[same + n].count)
-            same++;
-        int times = 1 + same / n;
-        if (times > 1 && times * n > best.times * best.n_runs)
-            best = (struct acct_group){.first = first, .n_runs = n, .times = times};
-    }
-    return best;
-}
-
 /* Node by node. name: of the one that is being read. */
 static int read_nodes(struct tccl_ring_reader *reader, const char *alone, struct acct_ring *ring,
                       struct tccl_error *err)
@@ -121,7 +103,20 @@ int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
     if (read_nodes(&reader, alone, ring, err) != 0)
         return -1;
     for (int run = 0; run < ring->n_runs;) {
-        struct acct_group group = group_at(ring, run);
+        /* The group that begins at a run: the repetition that covers most runs, else the run alone.
+         */
+        enum { LONGEST = 8 };
+        struct acct_group group = {.first = run, .n_runs = 1, .times = 1};
+        for (int n = 2; n <= LONGEST && run + 2 * n <= ring->n_runs; n++) {
+            const struct acct_run *a = &ring->runs[run], *end = ring->runs + ring->n_runs - n;
+            int same = 0;
+            while (a + same < end && a[same].set == a[same + n].set &&
+                   a[same].count == a[same + n].count)
+                same++;
+            int times = 1 + same / n;
+            if (times > 1 && times * n > group.times * group.n_runs)
+                group = (struct acct_group){.first = run, .n_runs = n, .times = times};
+        }
         ring->groups[ring->n_groups++] = group;
         run += group.n_runs * group.times;
     }

@@ -6,20 +6,6 @@
 
 #include "base/cleanup.h"
 
-/* One cell of the aligned style, ending in '+' if cut. */
-static void print_cell(FILE *out, const char *text, int width, bool last)
-{
-    int columns = abs(width), used = tccl_term_width(text);
-    if (used > columns) {
-        int bytes = tccl_term_fit(text, columns - 1, &used);
-        fprintf(out, "%.*s+%*s", bytes, text, last ? 0 : columns - 1 - used, "");
-    } else if (width > 0) {
-        fprintf(out, "%*s%s", columns - used, "", text);
-    } else {
-        fprintf(out, "%s%*s", text, last ? 0 : columns - used, "");
-    }
-}
-
 static void print_field(FILE *out, const struct acct_layout *layout, int i, const char *text)
 {
     bool last = i == layout->n_columns - 1;
@@ -32,7 +18,16 @@ static void print_field(FILE *out, const struct acct_layout *layout, int i, cons
     } else if (last && layout->columns[i].width < 0 && !layout->columns[i].given) {
         fputs(text, out);
     } else {
-        print_cell(out, text, layout->columns[i].width, last);
+        /* One cell of the aligned style, ending in '+' if cut. */
+        int columns = abs(layout->columns[i].width), used = tccl_term_width(text);
+        if (used > columns) {
+            int bytes = tccl_term_fit(text, columns - 1, &used);
+            fprintf(out, "%.*s+%*s", bytes, text, last ? 0 : columns - 1 - used, "");
+        } else if (layout->columns[i].width > 0) {
+            fprintf(out, "%*s%s", columns - used, "", text);
+        } else {
+            fprintf(out, "%s%*s", text, last ? 0 : columns - used, "");
+        }
         fputs(last ? "" : " ", out);
     }
     if (last)

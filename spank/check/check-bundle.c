@@ -113,24 +113,6 @@ static size_t shown_bytes(const char *line, size_t length)
     return at + strcspn(line + at, " \t\n");
 }
 
-/* In place; what is left out is a '*'. Returns the new size. */
-static size_t hide_arguments(char *text)
-{
-    char *to = text;
-    for (const char *line = text; *line;) {
-        size_t length = strcspn(line, "\n"), shown = shown_bytes(line, length);
-        bool ends = line[length] == '\n', hides = shown + 1 < length;
-        memmove(to, line, shown);
-        to += shown;
-        if (hides)
-            to = mempcpy(to, " *", 2);
-        if (ends)
-            *to++ = '\n';
-        line += length + ends;
-    }
-    return (size_t)(to - text);
-}
-
 static int copy(const struct place *place, int part, struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
@@ -138,15 +120,33 @@ static int copy(const struct place *place, int part, struct tccl_error *err)
     size_t size;
     if (tccl_read_file(path_of(place, part), COPY_MAX, &text, &size, &why) != 0)
         return put(place, copied[part].file, why.text, strlen(why.text), err);
-    if (part == PLUGSTACK)
-        size = hide_arguments(text);
+    if (part == PLUGSTACK) {
+        /* In place; what is left out is a '*'. */
+        char *to = text;
+        for (const char *line = text; *line;) {
+            size_t length = strcspn(line, "\n"), shown = shown_bytes(line, length);
+            bool ends = line[length] == '\n', hides = shown + 1 < length;
+            memmove(to, line, shown);
+            to += shown;
+            if (hides)
+                to = mempcpy(to, " *", 2);
+            if (ends)
+                *to++ = '\n';
+            line += length + ends;
+        }
+        size = (size_t)(to - text);
+    }
     return put(place, copied[part].file, text, size, err);
 }
 
-/* What stands for a word: itself, one that is only known now, or two, or none. */
-static void fill_words(const struct place *place, const char *const *words, const char *seconds,
-                       const char *argv[2 * WORDS + 1])
+static int ask(const struct place *place, int part, struct tccl_error *err)
 {
+    static struct tccl_command_output output;
+    const char *argv[2 * WORDS + 1];
+    char seconds[16], why[64] = "";
+    snprintf(seconds, sizeof(seconds), "%d", place->options->seconds);
+    /* What stands for a word: itself, one that is only known now, or two, or none. */
+    const char *const *words = asked[part].words;
     int n = 0;
     for (int i = 0; i < WORDS && words[i]; i++) {
         bool config = strcmp(words[i], "%config") == 0, node = strcmp(words[i], "%node") == 0;
@@ -159,15 +159,6 @@ static void fill_words(const struct place *place, const char *const *words, cons
         }
     }
     argv[n] = NULL;
-}
-
-static int ask(const struct place *place, int part, struct tccl_error *err)
-{
-    static struct tccl_command_output output;
-    const char *argv[2 * WORDS + 1];
-    char seconds[16], why[64] = "";
-    snprintf(seconds, sizeof(seconds), "%d", place->options->seconds);
-    fill_words(place, asked[part].words, seconds, argv);
     int64_t end = tccl_now_ms() + ASK_MS + (part == 0 ? place->options->seconds * 1000 : 0);
     int status = tccl_command_run(argv, NULL, end, &output);
     if (status == TCCL_COMMAND_NONE)
@@ -197,21 +188,6 @@ static int fill(const struct place *place, struct tccl_error *err)
         if (copy(place, i, err) != 0)
             return -1;
     return 0;
-}
-
-static void clear(const struct place *place)
-{
-    char path[PATH_MAX + 64];
-    for (int i = 0; i < ASKED + COPIED; i++) {
-        snprintf(path, sizeof(path), "%s/" INSIDE "/%s", place->folder,
-                 i < ASKED ? asked[i].file : copied[i - ASKED].file);
-        unlink(path);
-    }
-    snprintf(path, sizeof(path), "%s/" INSIDE, place->folder);
-    rmdir(path);
-    snprintf(path, sizeof(path), "%s/" PACKED, place->folder);
-    unlink(path);
-    rmdir(place->folder);
 }
 
 /* Packed where nobody else can write, then written whole to its place. */
@@ -261,7 +237,17 @@ int check_bundle(const struct check_options *options)
         say("");
         if (failed == 0)
             failed = pack(&place, options->bundle, &err);
-        clear(&place);
+        char path[PATH_MAX + 64];
+        for (int i = 0; i < ASKED + COPIED; i++) {
+            snprintf(path, sizeof(path), "%s/" INSIDE "/%s", place.folder,
+                     i < ASKED ? asked[i].file : copied[i - ASKED].file);
+            unlink(path);
+        }
+        snprintf(path, sizeof(path), "%s/" INSIDE, place.folder);
+        rmdir(path);
+        snprintf(path, sizeof(path), "%s/" PACKED, place.folder);
+        unlink(path);
+        rmdir(place.folder);
     }
     if (failed != 0)
         fprintf(stderr, "tccl: --bundle: %s\n", err.text);

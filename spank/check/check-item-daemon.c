@@ -152,15 +152,6 @@ static bool check_disk(const struct check_site *site, struct check_result *resul
     return !state;
 }
 
-static void check_store(const struct check_site *site, const json_t *answer,
-                        struct check_result *result)
-{
-    const char *trouble = json_string_value(json_object_get(answer, "trouble"));
-    if (check_disk(site, result) && trouble)
-        check_say(result, CHECK_FAIL, "new records are not stored: %.300s: see tccld's log",
-                  trouble);
-}
-
 static void check_version(const json_t *answer, struct check_result *result)
 {
     const char *version = tccl_text_of(answer, "version");
@@ -235,7 +226,10 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
     check_user(site, fd, result);
     check_private(site, result);
     check_version(answer, result);
-    check_store(site, answer, result);
+    const char *trouble = json_string_value(json_object_get(answer, "trouble"));
+    if (check_disk(site, result) && trouble)
+        check_say(result, CHECK_FAIL, "new records are not stored: %.300s: see tccld's log",
+                  trouble);
     check_name(site, result);
     check_metrics(site, result);
 }

@@ -33,28 +33,24 @@ void check_item_shim(const struct check_site *site, struct check_result *result)
         check_say(result, CHECK_OK, "LD_PRELOAD=%s", path);
 }
 
-static void say_found(const struct nccl_found *found, struct check_result *result)
-{
-    char text[TCCL_NCCL_TEXT];
-    if (!found->version) {
-        check_say(result, CHECK_OK, "%.400s: its version can't be told before it runs",
-                  found->path);
-    } else if (tccl_nccl_known(found->version)) {
-        tccl_nccl_format(found->version, text);
-        check_say(result, CHECK_OK, "%s in %.400s: known", text, found->path);
-    } else {
-        tccl_nccl_not_known(found->version, text);
-        check_say(result, CHECK_WARN, "%s, and left alone: %.400s: update slurm-tccl", text,
-                  found->path);
-    }
-}
-
 void check_item_nccl(const struct check_site *site UNUSED, struct check_result *result)
 {
     struct nccl_look look;
     nccl_look(NULL, environ, &look);
-    for (int i = 0; i < look.n; i++)
-        say_found(&look.found[i], result);
+    for (int i = 0; i < look.n; i++) {
+        char text[TCCL_NCCL_TEXT];
+        if (!look.found[i].version) {
+            check_say(result, CHECK_OK, "%.400s: its version can't be told before it runs",
+                      look.found[i].path);
+        } else if (tccl_nccl_known(look.found[i].version)) {
+            tccl_nccl_format(look.found[i].version, text);
+            check_say(result, CHECK_OK, "%s in %.400s: known", text, look.found[i].path);
+        } else {
+            tccl_nccl_not_known(look.found[i].version, text);
+            check_say(result, CHECK_WARN, "%s, and left alone: %.400s: update slurm-tccl", text,
+                      look.found[i].path);
+        }
+    }
     if (look.n == 0)
         check_say(
             result, CHECK_OK,

@@ -8,8 +8,9 @@
 
 enum { FILE_MAX = 1 << 20 };
 
-static void compare_versions(const struct check_site *site, struct check_result *result)
+void check_item_slurm(const struct check_site *site, struct check_result *result)
 {
+    struct tccl_slurmd other;
     char client[CHECK_VERSION] = "", daemon[CHECK_VERSION] = "";
     unsigned of_client = check_site_version(site, "srun", client);
     unsigned of_daemon = check_site_version(site, "slurmd", daemon);
@@ -22,12 +23,6 @@ static void compare_versions(const struct check_site *site, struct check_result 
                   client, daemon);
     else
         check_say(result, CHECK_OK, "Slurm %s", of_client ? client : daemon);
-}
-
-void check_item_slurm(const struct check_site *site, struct check_result *result)
-{
-    struct tccl_slurmd other;
-    compare_versions(site, result);
     if (site->slurm_good)
         check_say(result, CHECK_OK, "%s (%s)", site->slurm.path, site->slurm_from);
     else if (*site->slurm.path)
@@ -202,22 +197,6 @@ static void look_around(struct check_result *result)
                   count_words(seen), count);
 }
 
-/* Variables that isolate GPUs without any option on the command line. */
-static void look_at_shell(struct check_result *result)
-{
-    static const char *const names[] = {"SLURM_GPUS_PER_TASK",  "SBATCH_GPUS_PER_TASK",
-                                        "SALLOC_GPUS_PER_TASK", "SLURM_GPU_BIND",
-                                        "SBATCH_GPU_BIND",      "SALLOC_GPU_BIND"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value && strcmp(value, "none") != 0)
-            check_say(result, CHECK_WARN,
-                      "%s=%s is set here: each task sees only some of the step's GPUs, and NCCL "
-                      "has no P2P between them: unset it, use --gpus-per-node",
-                      names[i], value);
-    }
-}
-
 void check_item_isolation(const struct check_site *site, struct check_result *result)
 {
     char plugins[1024] = "";
@@ -242,5 +221,16 @@ void check_item_isolation(const struct check_site *site, struct check_result *re
             seen ? "ConstrainDevices is not set" : "no readable cgroup.conf",
             known ? plugins : "unknown");
     look_around(result);
-    look_at_shell(result);
+    /* Variables that isolate GPUs without any option on the command line. */
+    static const char *const names[] = {"SLURM_GPUS_PER_TASK",  "SBATCH_GPUS_PER_TASK",
+                                        "SALLOC_GPUS_PER_TASK", "SLURM_GPU_BIND",
+                                        "SBATCH_GPU_BIND",      "SALLOC_GPU_BIND"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value && strcmp(value, "none") != 0)
+            check_say(result, CHECK_WARN,
+                      "%s=%s is set here: each task sees only some of the step's GPUs, and NCCL "
+                      "has no P2P between them: unset it, use --gpus-per-node",
+                      names[i], value);
+    }
 }

@@ -28,15 +28,6 @@ struct seen {
     struct tccl_doctor_findings findings;
 };
 
-static void fill(struct answer *answer)
-{
-    answer->code = tccl_nvml_read(&answer->nvml, &answer->err);
-    answer->parts = 1;
-    if (answer->code == 0 && answer->nvml.n_gpus > 1)
-        tccl_cuda_peers_read(&answer->nvml, &answer->cuda_err);
-    answer->parts = 2;
-}
-
 /* Has a child fill it in, which ends, or is killed, within DRIVER_MS. Returns how many parts are
  * there. */
 static int ask(struct answer *answer)
@@ -46,7 +37,11 @@ static int ask(struct answer *answer)
         return 0;
     pid_t child = fork();
     if (child == 0) {
-        fill(answer);
+        answer->code = tccl_nvml_read(&answer->nvml, &answer->err);
+        answer->parts = 1;
+        if (answer->code == 0 && answer->nvml.n_gpus > 1)
+            tccl_cuda_peers_read(&answer->nvml, &answer->cuda_err);
+        answer->parts = 2;
         _exit(0);
     }
     close(ends[1]);
@@ -61,27 +56,24 @@ static int ask(struct answer *answer)
     return answer->parts;
 }
 
-static void examine(const struct answer *answer, int parts, struct seen *seen)
-{
-    const bool known = parts > 0 && answer->code == 0;
-    const char *trouble = parts == 0 ? "NVML doesn't answer: look for a hanging driver in dmesg"
-                          : answer->code > 0 ? "there is no libnvidia-ml.so.1"
-                                             : answer->err.text;
-    tccl_doctor_read(NULL, known ? &answer->nvml : NULL, trouble, &seen->facts);
-    seen->facts.nvml.knows_cuda &= parts == 2;
-    if (!seen->facts.nvml.knows_cuda)
-        tccl_clean(seen->facts.cuda_trouble, sizeof(seen->facts.cuda_trouble),
-                   parts == 2 ? answer->cuda_err.text : "it did not answer in time");
-    tccl_doctor_examine(&seen->facts, &seen->findings);
-}
-
 static struct seen *look(void)
 {
     struct seen *seen = calloc(1, sizeof(*seen));
     struct answer *answer =
         mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (seen && answer != MAP_FAILED)
-        examine(answer, ask(answer), seen);
+    if (seen && answer != MAP_FAILED) {
+        int parts = ask(answer);
+        const bool known = parts > 0 && answer->code == 0;
+        const char *trouble = parts == 0 ? "NVML doesn't answer: look for a hanging driver in dmesg"
+                              : answer->code > 0 ? "there is no libnvidia-ml.so.1"
+                                                 : answer->err.text;
+        tccl_doctor_read(NULL, known ? &answer->nvml : NULL, trouble, &seen->facts);
+        seen->facts.nvml.knows_cuda &= parts == 2;
+        if (!seen->facts.nvml.knows_cuda)
+            tccl_clean(seen->facts.cuda_trouble, sizeof(seen->facts.cuda_trouble),
+                       parts == 2 ? answer->cuda_err.text : "it did not answer in time");
+        tccl_doctor_examine(&seen->facts, &seen->findings);
+    }
     if (answer != MAP_FAILED)
         munmap(answer, sizeof(*answer));
     return seen;

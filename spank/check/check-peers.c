@@ -97,22 +97,6 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void ask_all(struct round *round)
-{
-    pthread_t threads[AT_ONCE];
-    size_t started = 0, wanted = round->count < AT_ONCE ? round->count : AT_ONCE;
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK);
-    while (started < wanted && pthread_create(&threads[started], &attributes, work, round) == 0)
-        started++;
-    pthread_attr_destroy(&attributes);
-    if (!started)
-        work(round);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-}
-
 /* ---- which nodes ---- */
 
 struct list {
@@ -138,18 +122,6 @@ static int add_node(void *context, const struct tccl_slurm_node *node)
     return !name;
 }
 
-/* Slurm's own list, where there is no slurm.conf to read. */
-static int ask_sinfo(const struct check_site *site, struct tccl_hosts *hosts,
-                     struct tccl_error *err)
-{
-    static const char *const ask[] = {"sinfo", "-h", "-o", "%N", NULL};
-    cleanup_free char *output = check_site_run(site, EACH_MS, ask);
-    if (!output)
-        return tccl_fail(err, "neither slurm.conf nor sinfo lists nodes: list them with --peers");
-    output[strcspn(output, "\n")] = '\0';
-    return tccl_hosts_expand(output, CHECK_NODES_MAX, hosts, err);
-}
-
 /* The nodes of --peers; else those of slurm.conf with GPUs, or all if none has any. */
 static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
                       struct tccl_error *err)
@@ -157,8 +129,16 @@ static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
     struct list list = {.gpus_only = true};
     if (site->options.peers)
         return tccl_hosts_expand(site->options.peers, CHECK_NODES_MAX, hosts, err);
-    if (!site->slurm_good)
-        return ask_sinfo(site, hosts, err);
+    if (!site->slurm_good) {
+        /* Slurm's own list, where there is no slurm.conf to read. */
+        static const char *const ask[] = {"sinfo", "-h", "-o", "%N", NULL};
+        cleanup_free char *output = check_site_run(site, EACH_MS, ask);
+        if (!output)
+            return tccl_fail(err,
+                             "neither slurm.conf nor sinfo lists nodes: list them with --peers");
+        output[strcspn(output, "\n")] = '\0';
+        return tccl_hosts_expand(output, CHECK_NODES_MAX, hosts, err);
+    }
     tccl_slurm_nodes(&site->slurm, add_node, &list);
     list.gpus_only = false;
     if (!list.hosts.count)
@@ -267,7 +247,19 @@ void check_item_peers(const struct check_site *site, struct check_result *result
         round.peers[i] = (struct peer){
             .node = hosts.names[i], .down = tccl_peer_down(&site->conf, &hosts.names[i], 1, &more)};
     if (round.peers && round.count) {
-        ask_all(&round);
+        pthread_t threads[AT_ONCE];
+        size_t started = 0, wanted = round.count < AT_ONCE ? round.count : AT_ONCE;
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, STACK);
+        while (started < wanted &&
+               pthread_create(&threads[started], &attributes, work, &round) == 0)
+            started++;
+        pthread_attr_destroy(&attributes);
+        if (!started)
+            work(&round);
+        for (size_t i = 0; i < started; i++)
+            pthread_join(threads[i], NULL);
         say(&round, result);
     } else {
         check_say(result, CHECK_WARN, "slurm.conf lists no nodes to contact");

@@ -78,16 +78,6 @@ static const char *choose_node(struct check_site *site, struct search *search)
 
 /* ---- files ---- */
 
-static void read_slurm(struct check_site *site)
-{
-    char path[PATH_MAX];
-    tccl_slurm_conf_find(path, &site->slurm_from);
-    if (*path)
-        site->slurm_good = tccl_slurm_conf_read(path, &site->slurm, &site->slurm_error) == 0;
-    else
-        tccl_fail(&site->slurm_error, "no slurm.conf");
-}
-
 static void read_plugstack(struct check_site *site)
 {
     char path[PATH_MAX];
@@ -156,7 +146,12 @@ void check_site_read(const struct check_options *options, int64_t deadline, stru
     if (gethostname(site->hostname, sizeof(site->hostname) - 1) != 0)
         site->hostname[0] = '\0';
     site->hostname[strcspn(site->hostname, ".")] = '\0';
-    read_slurm(site);
+    char path[PATH_MAX];
+    tccl_slurm_conf_find(path, &site->slurm_from);
+    if (*path)
+        site->slurm_good = tccl_slurm_conf_read(path, &site->slurm, &site->slurm_error) == 0;
+    else
+        tccl_fail(&site->slurm_error, "no slurm.conf");
     read_plugstack(site);
     read_conf(site, choose_node(site, &search));
     tccl_slurm_nodes(&site->slurm, look_for_name, site);

@@ -216,20 +216,6 @@ static const struct tccl_program program = {"tccl-check",
 
 /* ---- probes ---- */
 
-/* Runs in the child, which leads a process group: killing that ends its own children, too. */
-static void run_item(int item, const struct check_options *options, int64_t deadline, int fd)
-{
-    static struct check_site site;
-    static struct check_result result;
-    check_site_read(options, deadline, &site);
-    if (items[item].by_conf && site.conf_unread)
-        check_say(&result, site.conf_closed ? CHECK_WARN : CHECK_FAIL,
-                  "can't be told without %s: see the item config", site.conf.path);
-    else
-        items[item].run(&site, &result);
-    _exit(write(fd, &result, sizeof(result)) != sizeof(result));
-}
-
 static void start(struct probe *probe, int item, const struct check_options *options,
                   int64_t deadline)
 {
@@ -243,7 +229,17 @@ static void start(struct probe *probe, int item, const struct check_options *opt
     probe->pid = fork();
     if (probe->pid == 0) {
         setpgid(0, 0);
-        run_item(item, options, deadline, ends[1]);
+        /* Runs in the child, which leads a process group: killing that ends its own children, too.
+         */
+        static struct check_site site;
+        static struct check_result result;
+        check_site_read(options, deadline, &site);
+        if (items[item].by_conf && site.conf_unread)
+            check_say(&result, site.conf_closed ? CHECK_WARN : CHECK_FAIL,
+                      "can't be told without %s: see the item config", site.conf.path);
+        else
+            items[item].run(&site, &result);
+        _exit(write(ends[1], &result, sizeof(result)) != sizeof(result));
     }
     close(ends[1]);
     probe->fd = ends[0];
@@ -273,16 +269,6 @@ static void receive(struct probe *probe)
     else
         check_say(&probe->result, CHECK_FAIL, "cannot be checked: no process could be started");
     probe->pid = 0;
-}
-
-static void give_up(struct probe *probe, const char *hanging, int seconds)
-{
-    close(probe->fd);
-    probe->fd = -1;
-    probe->done = true;
-    check_say(&probe->result, CHECK_FAIL,
-              "not finished within %d s. Probable cause: %s hangs. Allow more time with --timeout",
-              seconds, hanging);
 }
 
 /* Waits for a result, at most until `until`. */
@@ -357,8 +343,15 @@ static void wait_all(const struct check_options *options, struct probe *probes, 
     }
     clear_waiting(&said);
     for (int i = 0; i < ITEMS; i++)
-        if (probes[i].wanted && !probes[i].done)
-            give_up(&probes[i], items[i].hanging, options->seconds);
+        if (probes[i].wanted && !probes[i].done) {
+            close(probes[i].fd);
+            probes[i].fd = -1;
+            probes[i].done = true;
+            check_say(&probes[i].result, CHECK_FAIL,
+                      "not finished within %d s. Probable cause: %s hangs. Allow more time with "
+                      "--timeout",
+                      options->seconds, items[i].hanging);
+        }
     show(options, probes, &shown, ITEMS);
 }
 

@@ -10,21 +10,6 @@
 
 #include "base/cleanup.h"
 
-/* The expansion of ld.so's $LIB: the directory of libc, relative to / or /usr. Returns its length.
- */
-static int libc_folder(const char **folder)
-{
-    Dl_info libc;
-    const char *begin = "lib/";
-    if (dladdr((void *)(uintptr_t)gnu_get_libc_version, &libc) && libc.dli_fname[0] == '/')
-        begin = libc.dli_fname + 1;
-    if (strncmp(begin, "usr/", 4) == 0)
-        begin += 4;
-    const char *end = strrchr(begin, '/');
-    *folder = begin;
-    return end ? (int)(end - begin) : 0;
-}
-
 /* The length of $LIB or ${LIB} at text, 0 if there is none. */
 static size_t token(const char *text)
 {
@@ -40,7 +25,16 @@ char *preload_native(const char *path)
     char *native = NULL;
     size_t size;
     const char *folder;
-    int length = libc_folder(&folder);
+    /* The expansion of ld.so's $LIB: the directory of libc, relative to / or /usr. */
+    Dl_info libc;
+    const char *begin = "lib/";
+    if (dladdr((void *)(uintptr_t)gnu_get_libc_version, &libc) && libc.dli_fname[0] == '/')
+        begin = libc.dli_fname + 1;
+    if (strncmp(begin, "usr/", 4) == 0)
+        begin += 4;
+    const char *end = strrchr(begin, '/');
+    folder = begin;
+    int length = end ? (int)(end - begin) : 0;
     FILE *out = open_memstream(&native, &size);
     if (!out)
         return NULL;

@@ -31,14 +31,6 @@ int printed_open(const char *run_dir)
     return tccl_open_own(path, O_RDWR | O_CREAT, 0600, NULL);
 }
 
-static struct printed describe(const struct tccl_step_key *key, const char *line)
-{
-    char text[TCCL_KEY_CLUSTER + 2 + 2048];
-    int size = snprintf(text, sizeof(text), "%s\n%s", key->cluster, line);
-    size_t used = (size_t)size < sizeof(text) ? (size_t)size : sizeof(text) - 1;
-    return (struct printed){key->job, key->restart, tccl_hash64(text, used)};
-}
-
 /* Steps that start together ask at the same time; the lock is held for microseconds. */
 static bool lock(int fd)
 {
@@ -69,7 +61,10 @@ static bool find_or_put(int fd, const struct printed *entry)
 
 bool printed_before(int fd, const struct tccl_step_key *key, const char *line)
 {
-    struct printed entry = describe(key, line);
+    char text[TCCL_KEY_CLUSTER + 2 + 2048];
+    int size = snprintf(text, sizeof(text), "%s\n%s", key->cluster, line);
+    size_t used = (size_t)size < sizeof(text) ? (size_t)size : sizeof(text) - 1;
+    struct printed entry = (struct printed){key->job, key->restart, tccl_hash64(text, used)};
     if (fd < 0 || !lock(fd))
         return false;
     bool before = find_or_put(fd, &entry);

@@ -11,18 +11,16 @@
 
 static int given = POLICY_NOT_GIVEN;
 
-/* Without an argument Slurm passes NULL, "" or "(null)", depending on how the option was given. */
-static int is_bare(const char *argument)
-{
-    return !argument || !*argument || strcmp(argument, "(null)") == 0;
-}
-
 /* Called once for each source of the option (environment, command line, launch message); the last
  * one counts. */
 static int take_option(int value UNUSED, const char *argument, int remote)
 {
     struct tccl_error err = {""};
-    int mode = is_bare(argument) ? (int)TCCL_MODE_ON : tccl_mode_parse(argument, &err);
+    /* Without an argument Slurm passes NULL, "" or "(null)", depending on how the option was given.
+     */
+    int mode = (!argument || !*argument || strcmp(argument, "(null)") == 0)
+                   ? (int)TCCL_MODE_ON
+                   : tccl_mode_parse(argument, &err);
     if (mode >= 0) {
         given = mode;
         return ESPANK_SUCCESS;

@@ -678,20 +678,6 @@ static void check_hidden(void)
              remote.hides, remote.step.n_gres);
 }
 
-static void tell_job(spank_t spank)
-{
-    struct job_env_edits edits = {.count = 0};
-    char **env = job_environment(spank);
-    check_hidden();
-    notice_clean(remote.plan.reason);
-    choose_shim(env);
-    if (job_env_announce(env, &remote.plan, remote.shim, &edits) != 0 ||
-        (remote.shim && job_env_contain(env, remote.conf.container_shim, &edits) != 0))
-        slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
-    apply_edits(spank, &edits);
-    set_environment(spank);
-}
-
 static bool step_is_refused(void)
 {
     return remote.active && remote.plan.state == TCCL_STATE_FAILED &&
@@ -821,8 +807,18 @@ int remote_user_init(spank_t spank)
         say_once("tccl: TCCL is ignored: %s", remote.bad_environment.text);
     if (remote.active && remote.fd >= 0)
         await_plan();
-    if (remote.active)
-        tell_job(spank);
+    if (remote.active) {
+        struct job_env_edits edits = {.count = 0};
+        char **env = job_environment(spank);
+        check_hidden();
+        notice_clean(remote.plan.reason);
+        choose_shim(env);
+        if (job_env_announce(env, &remote.plan, remote.shim, &edits) != 0 ||
+            (remote.shim && job_env_contain(env, remote.conf.container_shim, &edits) != 0))
+            slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
+        apply_edits(spank, &edits);
+        set_environment(spank);
+    }
     if (remote.script && remote.plan.state != TCCL_STATE_PLANNED)
         prepare_script(spank);
     if (remote.active)

@@ -49,12 +49,6 @@ enum step_daemon step_info_daemon(const char *program)
     return STEP_DAEMON_NONE;
 }
 
-static void copy_text(char *text, size_t size, char *const *env, const char *name)
-{
-    const char *value = job_env_get(env, name);
-    snprintf(text, size, "%s", value ? value : "");
-}
-
 /* Finds the component whose variable, prefix and number, holds this job's id. The variables are the
  * user's, so they are believed only where they can be true: slurmctld numbers the components of a
  * job in ascending order, without gaps. */
@@ -120,16 +114,6 @@ static int find_by_address(const struct tccl_hosts *hosts, const char *address)
         if (address_is_of(address, hosts->names[i]))
             return (int)i;
     return -1;
-}
-
-/* SLURMD_NODENAME is of no use here: in the steps of a job script it is the batch host's. */
-static int find_node(const struct step_items *items, const struct tccl_hosts *hosts,
-                     const char *address)
-{
-    int node = items->node < hosts->count ? (int)items->node : -1;
-    if (address && (node < 0 || !address_is_of(address, hosts->names[node])))
-        node = find_by_address(hosts, address);
-    return node;
 }
 
 /* Copies the names of count nodes; node is the index of this one. Returns 0, or -1 with err. */
@@ -206,7 +190,11 @@ static int read_nodes(const struct step_items *items, char *const *env, struct t
         return tccl_fail(err, "SLURM_STEP_NODELIST is not set");
     if (tccl_hosts_expand(list, TCCL_MAX_NODES, &hosts, err) != 0)
         return tccl_fail_in(err, "SLURM_STEP_NODELIST");
-    int node = find_node(items, &hosts, job_env_get(env, "SLURM_TOPOLOGY_ADDR"));
+    /* SLURMD_NODENAME is of no use here: in the steps of a job script it is the batch host's. */
+    const char *address = job_env_get(env, "SLURM_TOPOLOGY_ADDR");
+    int node = items->node < hosts.count ? (int)items->node : -1;
+    if (address && (node < 0 || !address_is_of(address, hosts.names[node])))
+        node = find_by_address(&hosts, address);
     if (node < 0)
         return tccl_fail(err, "this node is not in SLURM_STEP_NODELIST (%.80s)", list);
     if (set_nodes(&hosts, hosts.count, node, step, place, err) != 0 ||
@@ -269,8 +257,10 @@ int step_info_read(const struct step_items *items, char *const *env, struct tccl
     /* Fields that are copied from Slurm's variables unchanged. */
     for (int i = 0; i < tccl_n_step_fields; i++) {
         const struct tccl_field *field = &tccl_step_fields[i];
-        if (field->variable)
-            copy_text((char *)step + field->at, field->size, env, field->variable);
+        if (field->variable) {
+            const char *value = job_env_get(env, field->variable);
+            snprintf((char *)step + field->at, field->size, "%s", value ? value : "");
+        }
     }
     /* Up to Slurm 24.11 S_SLURM_RESTART_COUNT is always 0, and only steps started by a job script
      * have the variable. The script's own step is told from that of an earlier run by its start

@@ -13,24 +13,20 @@ struct chosen {
     int n, at[TCCL_NVML_GPUS];
 };
 
-/* Its beginning will do, if it is that of one GPU. */
-static int find_uuid(const struct tccl_nvml *nvml, const char *text)
-{
-    int found = -1;
-    for (int i = 0; i < nvml->n_gpus; i++) {
-        if (strncmp(nvml->gpus[i].uuid, text, strlen(text)) != 0)
-            continue;
-        if (found >= 0)
-            return -1;
-        found = i;
-    }
-    return found;
-}
-
 static int find_one(const struct tccl_nvml *nvml, const char *text)
 {
-    if (strncmp(text, "GPU-", 4) == 0)
-        return find_uuid(nvml, text);
+    if (strncmp(text, "GPU-", 4) == 0) {
+        /* Its beginning will do, if it is that of one GPU. */
+        int found = -1;
+        for (int i = 0; i < nvml->n_gpus; i++) {
+            if (strncmp(nvml->gpus[i].uuid, text, strlen(text)) != 0)
+                continue;
+            if (found >= 0)
+                return -1;
+            found = i;
+        }
+        return found;
+    }
     char *end;
     long number = strtol(text, &end, 10);
     return *text >= '0' && *text <= '9' && !*end && number < nvml->n_gpus ? (int)number : -1;
@@ -89,23 +85,6 @@ static void choose(const struct tccl_nvml *nvml, const char *visible, bool by_bu
     }
 }
 
-static void take(const struct tccl_nvml *nvml, const struct chosen *chosen, struct run_gpus *gpus)
-{
-    if (chosen->n > TCCL_MAX_GPUS)
-        snprintf(gpus->why, sizeof(gpus->why), "%d GPUs: rings have at most %d on a machine",
-                 chosen->n, TCCL_MAX_GPUS);
-    for (int i = 0; i < chosen->n && !*gpus->why; i++) {
-        const struct tccl_nvml_gpu *gpu = &nvml->gpus[chosen->at[i]];
-        if (gpu->mig)
-            snprintf(gpus->why, sizeof(gpus->why),
-                     "GPU %s is cut into MIG instances: rings over parts of a GPU don't exist",
-                     gpu->busid);
-        strcpy(gpus->busids[i], gpu->busid);
-        strcpy(gpus->models[i], gpu->name);
-        gpus->n++;
-    }
-}
-
 void run_gpus_read(const char *visible, bool by_bus, struct run_gpus *gpus)
 {
     cleanup_free struct tccl_nvml *nvml = calloc(1, sizeof(*nvml));
@@ -121,6 +100,19 @@ void run_gpus_read(const char *visible, bool by_bus, struct run_gpus *gpus)
     if (rc != 0)
         return;
     choose(nvml, visible, by_bus, &chosen, gpus);
-    if (!*gpus->why)
-        take(nvml, &chosen, gpus);
+    if (!*gpus->why) {
+        if (chosen.n > TCCL_MAX_GPUS)
+            snprintf(gpus->why, sizeof(gpus->why), "%d GPUs: rings have at most %d on a machine",
+                     chosen.n, TCCL_MAX_GPUS);
+        for (int i = 0; i < chosen.n && !*gpus->why; i++) {
+            const struct tccl_nvml_gpu *gpu = &nvml->gpus[chosen.at[i]];
+            if (gpu->mig)
+                snprintf(gpus->why, sizeof(gpus->why),
+                         "GPU %s is cut into MIG instances: rings over parts of a GPU don't exist",
+                         gpu->busid);
+            strcpy(gpus->busids[i], gpu->busid);
+            strcpy(gpus->models[i], gpu->name);
+            gpus->n++;
+        }
+    }
 }

@@ -143,31 +143,7 @@ static bool has_ended(const struct keeper *keeper)
            (now.started != keeper->started || now.state == 'Z' || now.state == 'X');
 }
 
-static void await_end(const struct keeper *keeper)
-{
-    struct pollfd end = {.fd = keeper->pidfd, .events = POLLIN};
-    while (!has_ended(keeper))
-        poll(&end, 1, keeper->pidfd >= 0 ? -1 : LOOK_MS);
-}
-
 /* ---- tccld ---- */
-
-static void become_tccld(const struct keeper *keeper)
-{
-    char conf[RUN_FOLDER + 8], log[RUN_FOLDER + 8];
-    snprintf(conf, sizeof(conf), "%s/conf", keeper->folder);
-    snprintf(log, sizeof(log), "%s/log", keeper->folder);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
-        _exit(1);
-    unsetenv("LD_PRELOAD");
-    unsetenv("TCCL_CONF");
-    execl(keeper->keeping->tccld, "tccld", "--alone", "--config", conf, "--node",
-          keeper->keeping->node, (char *)NULL);
-    dprintf(2, "tccl: %s: %s\n", keeper->keeping->tccld, strerror(errno));
-    _exit(1);
-}
 
 /* The last line of what tccld has logged. */
 static int fail_by_log(const struct keeper *keeper, struct tccl_error *err)
@@ -296,8 +272,21 @@ static int begin(struct keeper *keeper, int64_t deadline, struct tccl_error *err
     if (make_folder(keeper, err) != 0 || write_conf(keeper, err) != 0)
         return -1;
     keeper->tccld = fork();
-    if (keeper->tccld == 0)
-        become_tccld(keeper);
+    if (keeper->tccld == 0) {
+        char conf[RUN_FOLDER + 8], log[RUN_FOLDER + 8];
+        snprintf(conf, sizeof(conf), "%s/conf", keeper->folder);
+        snprintf(log, sizeof(log), "%s/log", keeper->folder);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+            _exit(1);
+        unsetenv("LD_PRELOAD");
+        unsetenv("TCCL_CONF");
+        execl(keeper->keeping->tccld, "tccld", "--alone", "--config", conf, "--node",
+              keeper->keeping->node, (char *)NULL);
+        dprintf(2, "tccl: %s: %s\n", keeper->keeping->tccld, strerror(errno));
+        _exit(1);
+    }
     if (keeper->tccld < 0)
         return tccl_fail(err, "fork: %s", strerror(errno));
     return await_tccld(keeper, deadline, err);
@@ -330,7 +319,9 @@ static void keep(const struct run_keeping *keeping, pid_t command, int say, int 
     bool heard = word.ready && write(say, &word, sizeof(word)) == (ssize_t)sizeof(word);
     if (heard) {
         close(say);
-        await_end(&keeper);
+        struct pollfd end = {.fd = keeper.pidfd, .events = POLLIN};
+        while (!has_ended(&keeper))
+            poll(&end, 1, keeper.pidfd >= 0 ? -1 : LOOK_MS);
         leave(&keeper);
     }
     stop_tccld(&keeper);

@@ -24,28 +24,6 @@ static const char *const machines[] = {"SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NO
 /* Options of programs that start ranks on several machines. */
 static const char *const options[] = {"--nnodes", "--num_machines", "--num_nodes", "--num-nodes"};
 
-static bool is_rank(char *const *env, char *text, size_t size, bool *silent)
-{
-    for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers); i++) {
-        uint32_t all = job_env_number(env, launchers[i].all, 0);
-        if (all < 2)
-            continue;
-        uint32_t here = job_env_number(env, launchers[i].here, all);
-        if (here < all)
-            snprintf(text, size,
-                     "%u ranks of %s on several machines: without Slurm it is for one machine", all,
-                     launchers[i].name);
-        else
-            snprintf(text, size,
-                     "this is one of %u ranks of %s: tccl-run goes in front of the command that "
-                     "starts them all",
-                     all, launchers[i].name);
-        *silent = job_env_number(env, launchers[i].rank, 0) != 0;
-        return true;
-    }
-    return false;
-}
-
 /* The greatest number of "2", "1:4"; 0: it is none. */
 static long most(const char *text)
 {
@@ -80,8 +58,23 @@ bool run_place_refuse(char *const *env, char *const *command, char *text, size_t
         *silent = true;
         return true;
     }
-    if (is_rank(env, text, size, silent))
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers); i++) {
+        uint32_t all = job_env_number(env, launchers[i].all, 0);
+        if (all < 2)
+            continue;
+        uint32_t here = job_env_number(env, launchers[i].here, all);
+        if (here < all)
+            snprintf(text, size,
+                     "%u ranks of %s on several machines: without Slurm it is for one machine", all,
+                     launchers[i].name);
+        else
+            snprintf(text, size,
+                     "this is one of %u ranks of %s: tccl-run goes in front of the command that "
+                     "starts them all",
+                     all, launchers[i].name);
+        *silent = job_env_number(env, launchers[i].rank, 0) != 0;
         return true;
+    }
     for (size_t i = 0; i < sizeof(machines) / sizeof(*machines); i++) {
         uint32_t n = job_env_number(env, machines[i], 0);
         if (n > 1) {

@@ -422,13 +422,6 @@ static void prepare(struct run *run)
         set_environment(run);
 }
 
-/* The mode that TCCL= asks for; of a command that starts in any case nothing is required. */
-static enum tccl_mode mode_of(const char *text)
-{
-    int mode = text && *text ? tccl_mode_parse(text, NULL) : -1;
-    return mode < 0 || mode == TCCL_MODE_REQUIRE ? TCCL_MODE_ON : (enum tccl_mode)mode;
-}
-
 int main(int argc, char **argv)
 {
     struct options options = {0};
@@ -444,7 +437,11 @@ int main(int argc, char **argv)
     if (run) {
         run->options = &options;
         run->command = argv + optind;
-        run->mode = mode_of(getenv("TCCL"));
+        /* The mode that TCCL= asks for; of a command that starts in any case nothing is required.
+         */
+        const char *text = getenv("TCCL");
+        int mode = text && *text ? tccl_mode_parse(text, NULL) : -1;
+        run->mode = mode < 0 || mode == TCCL_MODE_REQUIRE ? TCCL_MODE_ON : (enum tccl_mode)mode;
         if (run->mode != TCCL_MODE_OFF)
             prepare(run);
     }

@@ -10,16 +10,6 @@
 static const size_t most_region = 64 << 20, least_region = 4 << 20;
 enum { WORKERS_PER_GPU = 3, PART_OF_MEMORY = 8 };
 
-static size_t choose_region(const struct tccl_machine *machine)
-{
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    int regions = machine->n_gpus * WORKERS_PER_GPU * (machine->n_memories + machine->n_gpus);
-    size_t region = most_region;
-    while (region > least_region && (double)region * regions > memory / PART_OF_MEMORY)
-        region /= 2;
-    return region;
-}
-
 /* The NIC is the one that leads to the peer; without a peer, the loopback. */
 static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
                 struct tccl_error *err)
@@ -29,7 +19,12 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (tccl_discover(&what, &pooled->found, err) < 0)
         return -1;
-    pooled->region = choose_region(machine);
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    int regions = machine->n_gpus * WORKERS_PER_GPU * (machine->n_memories + machine->n_gpus);
+    size_t region = most_region;
+    while (region > least_region && (double)region * regions > memory / PART_OF_MEMORY)
+        region /= 2;
+    pooled->region = region;
     /* Of what is read again and again, a cache that large gives much. */
     bool cached = cache > 0 && (size_t)cache >= pooled->region;
     snprintf(pooled->conditions, sizeof(pooled->conditions), "core copies, non-temporal%s; TCP%s",

@@ -14,21 +14,6 @@ static const struct tccl_backend_ops *const backends[] = {
 };
 enum { BACKENDS = sizeof(backends) / sizeof(*backends) };
 
-static int fail_unknown(const char *name, struct tccl_error *err)
-{
-    char names[128] = "";
-    size_t used = 0;
-    if (strcmp(name, "cuda") == 0)
-        return tccl_fail(err, "this build has no CUDA: build it where NVIDIA's toolkit is, or "
-                              "measure with --backend host");
-    for (int i = 0; i < BACKENDS && used + strlen(backends[i]->name) + 3 < sizeof(names); i++) {
-        if (i > 0)
-            used = (size_t)(stpcpy(names + used, ", ") - names);
-        used = (size_t)(stpcpy(names + used, backends[i]->name) - names);
-    }
-    return tccl_fail(err, "no back end \"%.40s\" in this build: it has %s", name, names);
-}
-
 int tccl_backend_open_as(const struct tccl_backend_ops *ops,
                          const struct tccl_backend_options *options, struct tccl_backend **backend,
                          struct tccl_error *err)
@@ -54,7 +39,17 @@ int tccl_backend_open(const char *name, const struct tccl_backend_options *optio
     for (int i = 0; i < BACKENDS; i++)
         if (strcmp(backends[i]->name, name) == 0)
             return tccl_backend_open_as(backends[i], options, backend, err);
-    return fail_unknown(name, err);
+    char names[128] = "";
+    size_t used = 0;
+    if (strcmp(name, "cuda") == 0)
+        return tccl_fail(err, "this build has no CUDA: build it where NVIDIA's toolkit is, or "
+                              "measure with --backend host");
+    for (int i = 0; i < BACKENDS && used + strlen(backends[i]->name) + 3 < sizeof(names); i++) {
+        if (i > 0)
+            used = (size_t)(stpcpy(names + used, ", ") - names);
+        used = (size_t)(stpcpy(names + used, backends[i]->name) - names);
+    }
+    return tccl_fail(err, "no back end \"%.40s\" in this build: it has %s", name, names);
 }
 
 void tccl_backend_close(struct tccl_backend *backend)

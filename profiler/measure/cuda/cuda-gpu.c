@@ -57,21 +57,6 @@ static int make_context(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
                : tccl_cuda_gpu_fail(gpu, result, "no CUDA context can be made on it", err);
 }
 
-/* An older driver may not know what a newer nvcc writes. */
-static int fail_kernel(const struct tccl_cuda_gpu *gpu, CUresult result, struct tccl_error *err)
-{
-    int version = CUDA_VERSION;
-    char what[160];
-    gpu->cuda.cuDriverGetVersion(&version);
-    if (version >= CUDA_VERSION)
-        return tccl_cuda_gpu_fail(gpu, result, "the copying kernel can't be loaded", err);
-    snprintf(what, sizeof(what),
-             "the copying kernel can't be loaded: it was built with CUDA %d.%d, the driver is of "
-             "CUDA %d.%d (update it, or build with an older one)",
-             CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10, version / 1000, version % 1000 / 10);
-    return tccl_cuda_gpu_fail(gpu, result, what, err);
-}
-
 static int load_kernel(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
 {
     int each = 0;
@@ -82,8 +67,20 @@ static int load_kernel(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
     if (result == CUDA_SUCCESS)
         result = gpu->cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, gpu->copy,
                                                                        TCCL_COPY_THREADS, 0);
-    if (result != CUDA_SUCCESS)
-        return fail_kernel(gpu, result, err);
+    if (result != CUDA_SUCCESS) {
+        /* An older driver may not know what a newer nvcc writes. */
+        int version = CUDA_VERSION;
+        char what[160];
+        gpu->cuda.cuDriverGetVersion(&version);
+        if (version >= CUDA_VERSION)
+            return tccl_cuda_gpu_fail(gpu, result, "the copying kernel can't be loaded", err);
+        snprintf(
+            what, sizeof(what),
+            "the copying kernel can't be loaded: it was built with CUDA %d.%d, the driver is of "
+            "CUDA %d.%d (update it, or build with an older one)",
+            CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10, version / 1000, version % 1000 / 10);
+        return tccl_cuda_gpu_fail(gpu, result, what, err);
+    }
     gpu->blocks = each * attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) / COPIES_AT_ONCE;
     if (gpu->blocks > TCCL_COPY_BLOCKS)
         gpu->blocks = TCCL_COPY_BLOCKS;

@@ -73,28 +73,23 @@ static bool is_running(struct keeper *keeper, int place)
     return result == CUDA_ERROR_NOT_READY;
 }
 
-static void drive_engine(struct keeper *keeper, int place)
-{
-    struct run *run = &keeper->runs[place];
-    struct tccl_cuda_slot *slot = slot_of(keeper, place);
-    bool stopped =
-        (int32_t)(word(&slot->control.stop) - slot->turn) >= 0 || tccl_now_ns() > run->end;
-    bool started = word(&slot->control.go) == slot->turn;
-    CUresult result = tccl_cuda_engine_pump(&run->engine, started && !stopped);
-    if (result != CUDA_SUCCESS)
-        collapse(keeper, result);
-    if (started)
-        __atomic_store_n(&slot->control.lines[0].begun, slot->turn, __ATOMIC_RELEASE);
-    __atomic_store_n(&slot->control.lines[0].moved, run->engine.moved, __ATOMIC_RELEASE);
-    if (stopped && run->engine.begun == run->engine.done)
-        finish(keeper, place);
-}
-
 static void look_after(struct keeper *keeper, int place)
 {
-    if (keeper->engine)
-        drive_engine(keeper, place);
-    else if (!is_running(keeper, place))
+    if (keeper->engine) {
+        struct run *run = &keeper->runs[place];
+        struct tccl_cuda_slot *slot = slot_of(keeper, place);
+        bool stopped =
+            (int32_t)(word(&slot->control.stop) - slot->turn) >= 0 || tccl_now_ns() > run->end;
+        bool started = word(&slot->control.go) == slot->turn;
+        CUresult result = tccl_cuda_engine_pump(&run->engine, started && !stopped);
+        if (result != CUDA_SUCCESS)
+            collapse(keeper, result);
+        if (started)
+            __atomic_store_n(&slot->control.lines[0].begun, slot->turn, __ATOMIC_RELEASE);
+        __atomic_store_n(&slot->control.lines[0].moved, run->engine.moved, __ATOMIC_RELEASE);
+        if (stopped && run->engine.begun == run->engine.done)
+            finish(keeper, place);
+    } else if (!is_running(keeper, place))
         finish(keeper, place);
 }
 

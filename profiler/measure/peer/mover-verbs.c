@@ -146,15 +146,6 @@ static int step(struct state *state, bool more, struct tccl_error *err)
     return ended;
 }
 
-static int lose(struct state *state, const struct tccl_error *why, struct tccl_error *err)
-{
-    disconnect(state);
-    state->lost = true;
-    return tccl_fail(err,
-                     "peer %.100s: connection lost (is tccl-profile peer still running there?)%s%s",
-                     state->seat.workspace->settings.peer, why->text[0] ? ": " : "", why->text);
-}
-
 static int verbs_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
@@ -166,8 +157,13 @@ static int verbs_move(void *context, struct tccl_member *member, struct tccl_err
     last = tccl_now_ms();
     do {
         int ended = step(state, true, &why);
-        if (ended < 0 || tccl_now_ms() - last > STALL_MS)
-            return lose(state, &why, err);
+        if (ended < 0 || tccl_now_ms() - last > STALL_MS) {
+            disconnect(state);
+            state->lost = true;
+            return tccl_fail(
+                err, "peer %.100s: connection lost (is tccl-profile peer still running there?)%s%s",
+                state->seat.workspace->settings.peer, why.text[0] ? ": " : "", why.text);
+        }
         if (ended > 0)
             last = tccl_now_ms();
     } while (tccl_member_moved(member, state->ended * PIECE));

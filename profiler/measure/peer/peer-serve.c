@@ -96,23 +96,6 @@ static int give(struct serving *serving, struct tccl_error *err)
     return PROGRESS;
 }
 
-/* Waits for the next thing to do. Returns 0, or -1 with err. */
-static int rest(const struct serving *serving, const struct tccl_peer_limits *limits,
-                struct tccl_error *err)
-{
-    bool full = serving->answer_left > 0 || serving->owed > 0;
-    struct pollfd ready = {.fd = serving->fd,
-                           .events =
-                               (short)((serving->answer_left ? 0 : POLLIN) | (full ? POLLOUT : 0))};
-    int limit = is_idle(serving) ? limits->idle_ms : limits->stall_ms;
-    int rc = poll(&ready, 1, limit);
-    if (rc < 0 && errno != EINTR)
-        return tccl_fail(err, "poll: %s", strerror(errno));
-    if (rc == 0)
-        return tccl_fail(err, "silent for %d s", limit / 1000);
-    return 0;
-}
-
 static int step(struct serving *serving, const struct tccl_peer_limits *limits,
                 struct tccl_error *err)
 {
@@ -125,7 +108,18 @@ static int step(struct serving *serving, const struct tccl_peer_limits *limits,
     int out = serving->answer_left > 0 || serving->owed > 0 ? give(serving, err) : NO_PROGRESS;
     if (out < 0 || in == PROGRESS || out == PROGRESS)
         return out;
-    return rest(serving, limits, err);
+    /* Waits for the next thing to do. */
+    bool full = serving->answer_left > 0 || serving->owed > 0;
+    struct pollfd ready = {.fd = serving->fd,
+                           .events =
+                               (short)((serving->answer_left ? 0 : POLLIN) | (full ? POLLOUT : 0))};
+    int limit = is_idle(serving) ? limits->idle_ms : limits->stall_ms;
+    int rc = poll(&ready, 1, limit);
+    if (rc < 0 && errno != EINTR)
+        return tccl_fail(err, "poll: %s", strerror(errno));
+    if (rc == 0)
+        return tccl_fail(err, "silent for %d s", limit / 1000);
+    return 0;
 }
 
 int tccl_peer_serve(int fd, const struct tccl_peer_limits *limits, struct tccl_peer_count *count,

@@ -41,12 +41,6 @@ static void write_through(unsigned char *to, const unsigned char *from, size_t b
 }
 #endif
 
-static void read_in(unsigned char *to, const unsigned char *from, size_t bytes)
-{
-    memcpy(to, from, bytes);
-    __asm__ volatile("" : : "r"(to) : "memory"); /* the bytes count as used */
-}
-
 static int host_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
 {
     struct state *state = context;
@@ -71,9 +65,10 @@ static int host_move(void *context, struct tccl_member *member, struct tccl_erro
     do {
         unsigned char *piece = state->region + state->offset;
         for (size_t at = 0; at < PIECE; at += BUFFER) {
-            if (state->reads)
-                read_in(buffer, piece + at, BUFFER);
-            else
+            if (state->reads) {
+                memcpy(buffer, piece + at, BUFFER);
+                __asm__ volatile("" : : "r"(buffer) : "memory"); /* the bytes count as used */
+            } else
                 write_through(piece + at, buffer, BUFFER);
         }
         state->offset = (state->offset + PIECE) % state->bytes;

@@ -357,22 +357,6 @@ static void call_off(struct tccl_workers *workers, struct squad *squad)
             kill_worker(workers, squad->workers[i]);
 }
 
-static int check_shares(const struct tccl_workers *workers, const struct squad *squad,
-                        struct tccl_error *err)
-{
-    char text[128];
-    for (int i = 0; i < squad->rated; i++) {
-        const struct tccl_member *member = squad->workers[i]->member;
-        if (member->arrived)
-            continue;
-        snprintf(text, sizeof(text), "moved %.3g of %.3g MB within %g s",
-                 (double)member->trace.last.bytes * 1e-6, (double)workers->run->share * 1e-6,
-                 workers->options.run_limit);
-        return fail_member(workers, squad->workers[i], err, text);
-    }
-    return 0;
-}
-
 /* From the call until all have moved their share. Returns 0, or -1 with err. */
 static int run_together(struct tccl_workers *workers, const struct squad *squad,
                         struct tccl_error *err)
@@ -392,7 +376,17 @@ static int run_together(struct tccl_workers *workers, const struct squad *squad,
     rc = await_squad(workers, squad, DONE, until, err);
     if (rc != 0)
         return rc < 0 ? -1 : fail_late(workers, squad, DONE, err);
-    return check_shares(workers, squad, err);
+    char text[128];
+    for (int i = 0; i < squad->rated; i++) {
+        const struct tccl_member *member = squad->workers[i]->member;
+        if (member->arrived)
+            continue;
+        snprintf(text, sizeof(text), "moved %.3g of %.3g MB within %g s",
+                 (double)member->trace.last.bytes * 1e-6, (double)workers->run->share * 1e-6,
+                 workers->options.run_limit);
+        return fail_member(workers, squad->workers[i], err, text);
+    }
+    return 0;
 }
 
 /* Keepers that died are started again. Returns 0; 1 or -1 with err, as tccl_workers_run. */

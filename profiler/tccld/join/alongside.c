@@ -452,17 +452,6 @@ static void describe_baseline(struct running *running, const struct tccl_step *j
         outcome->baseline_rings = strdup(text);
 }
 
-/* 0: not known yet. */
-static double placed_by(struct running *running, int n_gpus, int max_rings)
-{
-    struct timeval soon = daemon_in(PLACE_MS);
-    double gbps = own_placed(running->daemon->own, n_gpus,
-                             max_rings ? max_rings : running->daemon->conf->max_rings);
-    if (!(gbps > 0) && !event_pending(running->place, EV_TIMEOUT, NULL))
-        event_add(running->place, &soon);
-    return gbps;
-}
-
 void alongside_describe(struct running *running, const struct tccl_step *join,
                         const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
@@ -470,8 +459,16 @@ void alongside_describe(struct running *running, const struct tccl_step *join,
     bool own = outcome->state == TCCL_STATE_LEFT && join->n_nodes == 1 && class->n_gpus > 1;
     if (ring)
         describe_baseline(running, join, class, outcome);
-    if ((ring || own) && join->n_nodes == 1 && !join->hidden)
-        outcome->placed_gbps = placed_by(running, class->n_gpus, join->max_rings);
+    if ((ring || own) && join->n_nodes == 1 && !join->hidden) {
+        /* 0: not known yet. */
+        struct timeval soon = daemon_in(PLACE_MS);
+        double gbps =
+            own_placed(running->daemon->own, class->n_gpus,
+                       join->max_rings ? join->max_rings : running->daemon->conf->max_rings);
+        if (!(gbps > 0) && !event_pending(running->place, EV_TIMEOUT, NULL))
+            event_add(running->place, &soon);
+        outcome->placed_gbps = gbps;
+    }
     if (ring && class->neighbours > 0)
         describe_others(running, join, class, outcome);
     /* What NCCL's own have on this node while nobody else runs, of a step that has these. */

@@ -64,17 +64,6 @@ bool built_sum_is_whole(const struct built_sum *sum)
     return sum->nodes[TCCL_BUILT_NOTHING] == 0;
 }
 
-static int say_silent(const struct built_sum *sum, const char *nodes,
-                      char reason[static TCCL_OUTCOME_REASON + 1])
-{
-    char name[TCCL_HOST_NAME + 1];
-    int silent = sum->nodes[TCCL_BUILT_NOTHING];
-    tccl_hosts_name(nodes, sum->lowest[TCCL_BUILT_NOTHING], name);
-    snprintf(reason, TCCL_OUTCOME_REASON + 1, "%s has not said what was built (%d of %d nodes)",
-             name, silent, sum->end - sum->first);
-    return TCCL_BUILT_UNKNOWN;
-}
-
 /* Adds what the first node with a verdict says. */
 static int say(const struct built_sum *sum, int rank, int of, const char *what,
                char reason[static TCCL_OUTCOME_REASON + 1])
@@ -108,8 +97,14 @@ int built_sum_judge(const struct built_sum *sum, const char *nodes,
         return say_fewer(sum, reason);
     if (of[TCCL_BUILT_NOT_USED] > 0 && of[TCCL_BUILT_YES] + of[TCCL_BUILT_UNKNOWN] > 0)
         return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
-    if (!built_sum_is_whole(sum))
-        return say_silent(sum, nodes, reason);
+    if (!built_sum_is_whole(sum)) {
+        char name[TCCL_HOST_NAME + 1];
+        int silent = sum->nodes[TCCL_BUILT_NOTHING];
+        tccl_hosts_name(nodes, sum->lowest[TCCL_BUILT_NOTHING], name);
+        snprintf(reason, TCCL_OUTCOME_REASON + 1, "%s has not said what was built (%d of %d nodes)",
+                 name, silent, sum->end - sum->first);
+        return TCCL_BUILT_UNKNOWN;
+    }
     if (of[TCCL_BUILT_UNKNOWN] > 0)
         return say(sum, TCCL_BUILT_UNKNOWN, TCCL_BUILT_UNKNOWN, "", reason);
     if (of[TCCL_BUILT_NOT_USED] > 0)
@@ -153,21 +148,6 @@ static int read_rank(const json_t *json, int rank, int first, int end, struct bu
     return 0;
 }
 
-static int read_order(const json_t *json, int nodes, struct built_sum *sum, struct tccl_error *err)
-{
-    const json_t *order = json_object_get(json, "order");
-    int *const numbers[] = {&sum->rank_first, &sum->rank_last, &sum->falls};
-    const int least[] = {-1, -1, 0}, most[] = {INT32_MAX, INT32_MAX, nodes - 1};
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-        const json_t *number = json_array_get(order, i);
-        json_int_t value = json_integer_value(number);
-        if (!json_is_integer(number) || value < least[i] || value > most[i])
-            return tccl_fail(err, "order: entry %zu is no number within its bounds", i);
-        *numbers[i] = (int)value;
-    }
-    return 0;
-}
-
 int built_sum_from_json(const json_t *json, int first, int end, struct built_sum *sum,
                         struct tccl_error *err)
 {
@@ -183,7 +163,18 @@ int built_sum_from_json(const json_t *json, int first, int end, struct built_sum
     for (int rank = 0; rank < BUILT_RANKS; rank++)
         if (read_rank(json_array_get(said, (size_t)rank), rank, first, end, sum, err) != 0)
             return -1;
-    if (sum->end == end)
-        return read_order(json, end - first, sum, err);
+    if (sum->end == end) {
+        const json_t *order = json_object_get(json, "order");
+        int *const numbers[] = {&sum->rank_first, &sum->rank_last, &sum->falls};
+        const int least[] = {-1, -1, 0}, most[] = {INT32_MAX, INT32_MAX, (end - first) - 1};
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+            const json_t *number = json_array_get(order, i);
+            json_int_t value = json_integer_value(number);
+            if (!json_is_integer(number) || value < least[i] || value > most[i])
+                return tccl_fail(err, "order: entry %zu is no number within its bounds", i);
+            *numbers[i] = (int)value;
+        }
+        return 0;
+    }
     return tccl_fail(err, "said: of %d nodes in place of %d", sum->end - first, end - first);
 }

@@ -99,24 +99,6 @@ static void drop(struct evidence_table *table, int i)
     table->rows[i] = table->rows[last];
 }
 
-/* Of a user who has many, his oldest row; of all the oldest, if there are too many. */
-static void make_room(struct evidence_table *table, uint32_t uid)
-{
-    int of_user = 0, his = -1, any = -1;
-    for (int i = 0; i < table->n; i++) {
-        bool own = table->rows[i].uid == uid;
-        of_user += own;
-        if (own && (his < 0 || table->rows[i].order < table->rows[his].order))
-            his = i;
-        if (any < 0 || table->rows[i].order < table->rows[any].order)
-            any = i;
-    }
-    if (of_user >= EVIDENCE_OF_USER)
-        drop(table, his);
-    else if (table->n == EVIDENCE_ROWS)
-        drop(table, any);
-}
-
 /* MiB; 0: too small to say anything. */
 static int size_of(int64_t bytes)
 {
@@ -135,7 +117,21 @@ static struct evidence_row *row_of(struct evidence_table *table, const struct ev
             row->from == from)
             return row;
     }
-    make_room(table, step->uid);
+    /* Of a user who has many, his oldest row; of all the oldest, if there are too many. */
+    uint32_t uid = step->uid;
+    int of_user = 0, his = -1, any = -1;
+    for (int i = 0; i < table->n; i++) {
+        bool own = table->rows[i].uid == uid;
+        of_user += own;
+        if (own && (his < 0 || table->rows[i].order < table->rows[his].order))
+            his = i;
+        if (any < 0 || table->rows[i].order < table->rows[any].order)
+            any = i;
+    }
+    if (of_user >= EVIDENCE_OF_USER)
+        drop(table, his);
+    else if (table->n == EVIDENCE_ROWS)
+        drop(table, any);
     struct evidence_row *row = &table->rows[table->n];
     table->subjects[table->n++] = step->subject;
     *row = (struct evidence_row){.n_nodes = step->n_nodes,

@@ -131,19 +131,6 @@ static void run_look(void *task)
 
 /* ---- on the event loop ---- */
 
-/* Of a link that comes and goes, the log says the same once in an hour. */
-static void say_since(struct nic_links *links)
-{
-    const struct tccl_since *now = &links->known;
-    if (!now->narrowed.n ||
-        (tccl_since_no_worse(now, &links->said) && tccl_now_ms() < links->said_ms + SAID_MS))
-        return;
-    for (int i = 0; i < now->narrowed.n; i++)
-        log_line("rings are planned anew: %s", now->narrowed.links[i].text);
-    links->said = *now;
-    links->said_ms = tccl_now_ms();
-}
-
 /* What is better counts at once. What is worse counts when it is seen a second time, since a link
  * may be training just now, and one that comes and goes is best left alone; at the start at once.
  */
@@ -160,7 +147,15 @@ static void hear_since(struct nic_links *links)
     own_since(links->daemon->own, seen);
     metrics_worse(links->daemon->metrics, seen->narrowed.n,
                   __builtin_popcount(seen->gone) + __builtin_popcount(seen->gone_nics));
-    say_since(links);
+    /* Of a link that comes and goes, the log says the same once in an hour. */
+    const struct tccl_since *now = &links->known;
+    if (!now->narrowed.n ||
+        (tccl_since_no_worse(now, &links->said) && tccl_now_ms() < links->said_ms + SAID_MS))
+        return;
+    for (int i = 0; i < now->narrowed.n; i++)
+        log_line("rings are planned anew: %s", now->narrowed.links[i].text);
+    links->said = *now;
+    links->said_ms = tccl_now_ms();
 }
 
 static void on_looked(void *task)

@@ -173,12 +173,6 @@ static int refresh_verdict(struct own *own, struct tccl_error *err)
         day, own->verdict.worst);
 }
 
-/* A model has no devices; where no slurmd runs that would number them, they are counted. */
-static bool may_count(const struct own *own)
-{
-    return strcmp(tccl_profile_source(own->profile), "model") == 0;
-}
-
 /* Position of a GPU by its number in slurmd's list (NULL: they are counted); -1 with err. */
 static int position(const struct own *own, const struct tccl_gres *list, int number,
                     struct tccl_error *err)
@@ -287,7 +281,8 @@ static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, cons
     const struct tccl_gres *list;
     int rc = slurm_gpus_get(slurm, &list, &why);
     *gpus = 0;
-    if (rc < 0 || (rc == 1 && !may_count(own)))
+    /* A model has no devices; where no slurmd runs that would number them, they are counted. */
+    if (rc < 0 || (rc == 1 && strcmp(tccl_profile_source(own->profile), "model") != 0))
         return tccl_fail(err, "%s", why.text);
     for (int i = 0; i < n_gres; i++) {
         int gpu = position(own, rc == 0 ? list : NULL, gres[i], err);

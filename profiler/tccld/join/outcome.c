@@ -52,19 +52,6 @@ static const char *find_no_link(const struct tccl_run *runs, int n_runs, int *no
     return NULL;
 }
 
-/* No ring closes. */
-static void leave_unclosed(struct tccl_outcome *outcome, const struct tccl_error *err,
-                           const struct tccl_run *runs, int n_runs, char *const *nodes)
-{
-    char why[sizeof(err->text)];
-    int node;
-    const char *nic = runs ? find_no_link(runs, n_runs, &node) : NULL;
-    if (nic)
-        snprintf(why, sizeof(why), "%.160s: %.64s has no link, and %.200s", nodes[node], nic,
-                 err->text);
-    leave_whole(outcome, err->reason ? err->reason : TCCL_REASON_NO_RING, nic ? why : err->text);
-}
-
 /* Beside others it has little of what it has alone: its copies and theirs do more
  * than share what is slow, and no ring found avoids it. */
 static void say_collapse(struct tccl_outcome *outcome, const struct tccl_ring *ring,
@@ -138,19 +125,6 @@ static const struct tccl_node_class *class_of(const struct tccl_run *runs, int n
     return runs->class;
 }
 
-static void take_choice(const struct tccl_ring *ring, int node, const struct tccl_run *runs,
-                        struct tccl_node_nics *choice)
-{
-    struct tccl_ring_set set;
-    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
-    tccl_ring_set_of(ring, class_of(runs, node), node, &set);
-    tccl_set_nics(&set, in, out);
-    for (int r = 0; r < set.n; r++) {
-        choice->entry[r] = (int8_t)in[r];
-        choice->exit[r] = (int8_t)out[r];
-    }
-}
-
 static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                          const struct tccl_run *runs)
 {
@@ -158,8 +132,16 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
     outcome->n_choices = ring->n_nodes;
     if (!outcome->choices)
         fall_back(outcome, TCCL_REASON_OVERLOAD, "out of memory");
-    for (int i = 0; outcome->choices && i < ring->n_nodes; i++)
-        take_choice(ring, i, runs, &outcome->choices[i]);
+    for (int i = 0; outcome->choices && i < ring->n_nodes; i++) {
+        struct tccl_ring_set set;
+        int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
+        tccl_ring_set_of(ring, class_of(runs, i), i, &set);
+        tccl_set_nics(&set, in, out);
+        for (int r = 0; r < set.n; r++) {
+            outcome->choices[i].entry[r] = (int8_t)in[r];
+            outcome->choices[i].exit[r] = (int8_t)out[r];
+        }
+    }
 }
 
 /* The NICs of NCCL's own rings on a node of this class, with any version; all, if they are not
@@ -236,19 +218,6 @@ static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring
     else if (!(ring->closes >> most & 1))
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
                  "the NICs of these nodes share no fabric for %d rings", most);
-}
-
-/* The text for the record, and if it isn't too long for that, for the job. */
-static void write_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
-                       const struct tccl_run *runs, int n_runs, const struct tccl_step *join)
-{
-    if (ring->n_nodes <= FORMAT_NODES)
-        outcome->ring =
-            tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes, OUTCOME_RING);
-    if (outcome->ring && strlen(outcome->ring) > TCCL_OUTCOME_RING) {
-        free(outcome->ring);
-        outcome->ring = NULL;
-    }
 }
 
 /* The neighbours of one node, as many as there is room for: each has its share at least. */
@@ -355,7 +324,14 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     outcome->state = TCCL_STATE_PLANNED;
     outcome->gbps = tccl_ring_reach(ring);
     outcome->alone_gbps = outcome->neighbours ? tccl_ring_reach_alone(ring) : 0;
-    write_ring(outcome, ring, runs, n_runs, join);
+    /* The text for the record, and if it isn't too long for that, for the job. */
+    if (ring->n_nodes <= FORMAT_NODES)
+        outcome->ring =
+            tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes, OUTCOME_RING);
+    if (outcome->ring && strlen(outcome->ring) > TCCL_OUTCOME_RING) {
+        free(outcome->ring);
+        outcome->ring = NULL;
+    }
     outcome->rings = ring->rings;
     say_fewer(outcome, ring, limits, runs, n_runs, join->nodes);
     tccl_outcome_say(outcome, *join->foreseen ? TCCL_REASON_UNKNOWN_NCCL : TCCL_REASON_NONE, "%s",
@@ -454,9 +430,16 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
              : tccl_fail_as(&err, TCCL_REASON_OVERLOAD, "out of memory");
     if (nothing > 0)
         outcome->state = TCCL_STATE_LEFT;
-    else if (nothing < 0)
-        leave_unclosed(outcome, &err, runs, merge->n_runs, join->nodes);
-    else
+    else if (nothing < 0) {
+        /* No ring closes. */
+        char why[sizeof(err.text)];
+        int node;
+        const char *nic = runs ? find_no_link(runs, merge->n_runs, &node) : NULL;
+        if (nic)
+            snprintf(why, sizeof(why), "%.160s: %.64s has no link, and %.200s", join->nodes[node],
+                     nic, err.text);
+        leave_whole(outcome, err.reason ? err.reason : TCCL_REASON_NO_RING, nic ? why : err.text);
+    } else
         take_ring(outcome, &ring, &limits, runs, merge->n_runs, join);
     tccl_ring_clear(&ring);
 }
@@ -493,22 +476,6 @@ static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome 
     TCCL_PLAN_NUMBERS(PUT)
 }
 
-/* A plan for groups alone. */
-static int plan_groups(const struct tccl_outcome *outcome, const struct tccl_step *join,
-                       const struct tccl_node_class *class, const struct tccl_machine *machine,
-                       const char *socket, struct tccl_line_writer *plan, struct tccl_error *err)
-{
-    if (!machine)
-        return tccl_fail(err,
-                         "machine.json of this node was removed meanwhile: run tccl-profile init");
-    put_step(plan, outcome, join, socket);
-    chain_lines_put_gpus(plan, class->gpus, machine);
-    tccl_line_put_bool(plan, "ring", false);
-    if (outcome->measure)
-        tccl_line_put_bool(plan, "groups", false);
-    return 0;
-}
-
 int outcome_part(const struct tccl_outcome *outcome, const struct tccl_step *join,
                  const struct tccl_node_class *class, struct outcome_part *part)
 {
@@ -540,8 +507,18 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     struct outcome_part part;
     char text[TCCL_RINGS_TEXT];
     *ring = NULL;
-    if (outcome->state != TCCL_STATE_PLANNED)
-        return plan_groups(outcome, join, class, machine, socket, plan, err);
+    if (outcome->state != TCCL_STATE_PLANNED) {
+        /* A plan for groups alone. */
+        if (!machine)
+            return tccl_fail(
+                err, "machine.json of this node was removed meanwhile: run tccl-profile init");
+        put_step(plan, outcome, join, socket);
+        chain_lines_put_gpus(plan, class->gpus, machine);
+        tccl_line_put_bool(plan, "ring", false);
+        if (outcome->measure)
+            tccl_line_put_bool(plan, "groups", false);
+        return 0;
+    }
     if (outcome_part(outcome, join, class, &part) != 0 || !machine)
         return tccl_fail(
             err, machine

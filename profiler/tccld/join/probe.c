@@ -154,31 +154,27 @@ static bool is_asked_later(const struct probe *probe, const struct link *link)
     return true;
 }
 
-static void hear_child(struct step *step, int node, const json_t *answer,
-                       const struct tccl_error *err)
-{
-    const char *reason = NULL;
-    for (int i = 0; i < step->n_children; i++)
-        if (step->children[i].node == node)
-            step->children[i].listens = !err;
-    if (err)
-        step_fail(step, err->reason, "%s", err->text);
-    else if (strcmp(tccl_message_type(answer), "here") != 0)
-        step_fail(step, TCCL_REASON_VERSION,
-                  "%s: its tccld does not know the message HERE: update it", step_name(step, node));
-    else if (tccl_get_optional_text(answer, "reason", 511, &reason, NULL) == 0 && reason)
-        step_fail(step, tccl_message_reason(answer), "%s",
-                  reason); /* it has failed there, and can't say so itself */
-}
-
 static void conclude(struct probe *probe, const json_t *answer, const struct tccl_error *err)
 {
     struct step *step = probe->step;
     probe_cancel(probe);
     probe->since = 0;
-    if (probe != &step->above)
-        hear_child(step, probe->node, answer, err);
-    else if (err && step->phase == STEP_REPORTED)
+    if (probe != &step->above) {
+        int node = probe->node;
+        const char *reason = NULL;
+        for (int i = 0; i < step->n_children; i++)
+            if (step->children[i].node == node)
+                step->children[i].listens = !err;
+        if (err)
+            step_fail(step, err->reason, "%s", err->text);
+        else if (strcmp(tccl_message_type(answer), "here") != 0)
+            step_fail(step, TCCL_REASON_VERSION,
+                      "%s: its tccld does not know the message HERE: update it",
+                      step_name(step, node));
+        else if (tccl_get_optional_text(answer, "reason", 511, &reason, NULL) == 0 && reason)
+            step_fail(step, tccl_message_reason(answer), "%s",
+                      reason); /* it has failed there, and can't say so itself */
+    } else if (err && step->phase == STEP_REPORTED)
         report_lost(step, err);
 }
 
@@ -220,20 +216,6 @@ static void on_busy(void *context, json_t *answer, const struct tccl_error *err)
     conclude(probe, NULL, err ? err : &why);
 }
 
-static void ask_all(struct step *step)
-{
-    int64_t now = tccl_now_ms();
-    step->rounds++;
-    step->ask_at = now + REPEAT_MS;
-    if (step->phase != STEP_PROBING)
-        ask(step, tree_parent(step->node), &step->above);
-    /* Children that have come are asked from the second time on: one that dies then is not waited
-     * for either. */
-    for (int i = 0; step->phase == STEP_PROBING && i < step->n_children; i++)
-        if (!step->children[i].merge || step->rounds > 1)
-            ask(step, step->children[i].node, &step->children[i].probe);
-}
-
 /* Has everybody here hung up who waited? The step was cancelled, or its slurmstepd killed. */
 static bool is_left(const struct step *step)
 {
@@ -270,8 +252,18 @@ void probe_late(struct step *step)
     ask_more(&step->above);
     for (int i = 0; i < step->n_children; i++)
         ask_more(&step->children[i].probe);
-    if (step_names(step, step->node) && tccl_now_ms() >= step->ask_at)
-        ask_all(step);
+    if (step_names(step, step->node) && tccl_now_ms() >= step->ask_at) {
+        int64_t now = tccl_now_ms();
+        step->rounds++;
+        step->ask_at = now + REPEAT_MS;
+        if (step->phase != STEP_PROBING)
+            ask(step, tree_parent(step->node), &step->above);
+        /* Children that have come are asked from the second time on: one that dies then is not
+         * waited for either. */
+        for (int i = 0; step->phase == STEP_PROBING && i < step->n_children; i++)
+            if (!step->children[i].merge || step->rounds > 1)
+                ask(step, step->children[i].node, &step->children[i].probe);
+    }
     deadline_arm(step);
 }
 

@@ -106,17 +106,6 @@ static bool is_known(const struct look *look)
            look->known_started == look->source.slurmd.started;
 }
 
-static void load_known(struct look *look)
-{
-    char path[PATH_MAX];
-    int pid;
-    snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, look->run_dir);
-    look->known_pid = 0;
-    if (tccl_gres_load(&look->known, path, &pid, &look->known_started, NULL) == 0)
-        look->known_pid = pid;
-    look->loaded = true;
-}
-
 static bool same_files(const struct tccl_gres *a, const struct tccl_gres *b)
 {
     bool same = a->count == b->count;
@@ -176,8 +165,15 @@ static void run_look(void *task)
     struct look *look = task;
     struct tccl_gres before = look->list;
     bool same = is_same(&look->source), failed = look->why.text[0] != '\0';
-    if (!look->loaded)
-        load_known(look);
+    if (!look->loaded) {
+        char path[PATH_MAX];
+        int pid;
+        snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, look->run_dir);
+        look->known_pid = 0;
+        if (tccl_gres_load(&look->known, path, &pid, &look->known_started, NULL) == 0)
+            look->known_pid = pid;
+        look->loaded = true;
+    }
     bool absent = failed && look->source.slurmd.pid == 0;
     if (failed && (same || absent) &&
         tccl_now_ms() < look->failed_ms + (absent ? ABSENT_MS : FAILED_MS))

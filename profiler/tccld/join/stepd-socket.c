@@ -59,25 +59,21 @@ static bool is_like(const char *path)
     return at && at[1 + strspn(at + 1, "0123456789.")] == '\0' && strchr(at, '.');
 }
 
-static void take_line(struct stepd_sockets *sockets, char *line)
-{
-    unsigned flags;
-    int path = -1;
-    line[strcspn(line, "\n")] = '\0';
-    if (sockets->count < MOST_PATHS &&
-        sscanf(line, "%*s %*s %*s %x %*x %*x %*u %n", &flags, &path) == 1 && path > 0 &&
-        (flags & LISTENS) && is_like(line + path) &&
-        (sockets->paths[sockets->count] = strdup(line + path)))
-        sockets->count++;
-}
-
 static void read_again(struct stepd_sockets *sockets)
 {
     cleanup_file FILE *file = fopen("/proc/net/unix", "re");
     char line[PATH_MAX];
     forget(sockets);
-    for (int i = 0; file && i < MOST_LINES && fgets(line, sizeof(line), file); i++)
-        take_line(sockets, line);
+    for (int i = 0; file && i < MOST_LINES && fgets(line, sizeof(line), file); i++) {
+        unsigned flags;
+        int path = -1;
+        line[strcspn(line, "\n")] = '\0';
+        if (sockets->count < MOST_PATHS &&
+            sscanf(line, "%*s %*s %*s %x %*x %*x %*u %n", &flags, &path) == 1 && path > 0 &&
+            (flags & LISTENS) && is_like(line + path) &&
+            (sockets->paths[sockets->count] = strdup(line + path)))
+            sockets->count++;
+    }
     sockets->read_ms = tccl_now_ms();
 }
 

@@ -104,13 +104,6 @@ static void choose_alone(const struct tccl_node_class *class, const struct tccl_
     }
 }
 
-static const char *reason_for_own(const struct tccl_group_choice *choice)
-{
-    return choice->cell.basis == TCCL_BASIS_BOUNDS
-               ? "what it has beside others is known by bounds only (tccl-profile run --neighbours)"
-               : "NCCL's own choice is as good";
-}
-
 static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_class *class,
                        const struct tccl_machine *machine, const struct tccl_group_choice *choice,
                        bool closed)
@@ -126,7 +119,11 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         better |= choice->better[i];
     answer(lines, better ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT,
-           better ? "" : reason_for_own(choice));
+           better ? ""
+                  : (choice->cell.basis == TCCL_BASIS_BOUNDS
+                         ? "what it has beside others is known by bounds only (tccl-profile run "
+                           "--neighbours)"
+                         : "NCCL's own choice is as good"));
     chain_lines_put_rates(lines, choice->cell.gbps * tccl_reach(choice->cell.ends, gpus),
                           class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)

@@ -79,11 +79,14 @@ static void then_removed(struct disk_task *task)
     end_round(task->journal, task->result == 0);
 }
 
-/* Those that were refused for good. refused: [{"record", "text"}, …]; all: the whole batch was, for
- * this reason; NULL: it was not. Returns the list for lose_refused and tccl_outbox_remove. */
-static json_t *list_refused(const struct delivery *delivery, const json_t *refused, const char *all)
+/* It has been answered: nothing of it is sent again. */
+static void settle(const struct delivery *delivery, const json_t *answer, const char *all)
 {
-    json_t *list = json_array();
+    struct journal *journal = delivery->journal;
+    /* Those that were refused for good. refused: [{"record", "text"}, …]; all: the whole batch was,
+     * for this reason; NULL: it was not. */
+    const json_t *refused = json_object_get(answer, "refused");
+    json_t *lost = json_array();
     size_t most = all ? json_array_size(delivery->records) : json_array_size(refused);
     for (size_t i = 0; i < most; i++) {
         const json_t *each = json_array_get(refused, i), *index = json_object_get(each, "record");
@@ -92,17 +95,9 @@ static json_t *list_refused(const struct delivery *delivery, const json_t *refus
         json_t *record = json_array_get(delivery->records, at),
                *id = json_array_get(json_array_get(delivery->ids, at), 0);
         if (record && (all || json_is_integer(index)))
-            json_array_append_new(list, json_pack("[O, s, O]", id ? id : record,
+            json_array_append_new(lost, json_pack("[O, s, O]", id ? id : record,
                                                   text ? text : "no reason given", record));
     }
-    return list;
-}
-
-/* It has been answered: nothing of it is sent again. */
-static void settle(const struct delivery *delivery, const json_t *answer, const char *all)
-{
-    struct journal *journal = delivery->journal;
-    json_t *lost = list_refused(delivery, json_object_get(answer, "refused"), all);
     struct disk_task task = {.journal = journal,
                              .run = run_remove,
                              .then = then_removed,

@@ -71,13 +71,6 @@ static void store_task(struct disk_task *task)
         task->result = 0;
 }
 
-static void fail_task(struct disk_task *task, const struct tccl_error *err)
-{
-    task->result = -1;
-    if (!task->err.text[0])
-        task->err = *err;
-}
-
 /* What is for the store, all or nothing but what the store refuses. Returns 0, or -1 with err. */
 static int store_batch(struct disk_task *batch, struct tccl_error *err)
 {
@@ -95,8 +88,11 @@ static int store_batch(struct disk_task *batch, struct tccl_error *err)
     failed = failed || tccl_records_commit(batch->journal->store, err) != 0;
     TAILQ_FOREACH(each, &batch->batch, link)
     {
-        if (failed && !each->elsewhere && each->result <= 0)
-            fail_task(each, err);
+        if (failed && !each->elsewhere && each->result <= 0) {
+            each->result = -1;
+            if (!each->err.text[0])
+                each->err = *err;
+        }
         if (each->result < 0 && !each->elsewhere)
             *err = each->err;
     }

@@ -162,17 +162,6 @@ void journal_reloaded(struct journal *journal)
     delivery_look(journal);
 }
 
-static void open_losses(struct journal *journal)
-{
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof(path), "%s/records", journal->daemon->conf->run_dir);
-    int64_t lost = losses_open(&journal->losses, journal->daemon->run_dir, path, time(NULL));
-    if (lost > 0)
-        log_line("up to %" PRId64 " record%s lost: tccld was killed while it had %s in memory",
-                 lost, lost == 1 ? " is" : "s are", lost == 1 ? "it" : "them");
-    show_losses(journal);
-}
-
 struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
 {
     struct journal *journal = calloc(1, sizeof(*journal));
@@ -182,7 +171,13 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     journal->lock = -1;
     strcpy(journal->folder, daemon->conf->state_dir);
     snprintf(journal->path, sizeof(journal->path), "%s/records.db", journal->folder);
-    open_losses(journal);
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/records", journal->daemon->conf->run_dir);
+    int64_t lost = losses_open(&journal->losses, journal->daemon->run_dir, path, time(NULL));
+    if (lost > 0)
+        log_line("up to %" PRId64 " record%s lost: tccld was killed while it had %s in memory",
+                 lost, lost == 1 ? " is" : "s are", lost == 1 ? "it" : "them");
+    show_losses(journal);
     TAILQ_INIT(&journal->inbox);
     journal->memory = json_array();
     journal->retry = evtimer_new(daemon->base, on_retry, journal);

@@ -55,14 +55,6 @@ static void read_line(struct losses *losses)
     *losses = found;
 }
 
-static void number_ledger(struct losses *losses)
-{
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-        number = (uint64_t)tccl_now_us();
-    snprintf(losses->ledger, sizeof(losses->ledger), "%016" PRIx64, number);
-}
-
 static void add_lost(struct losses *losses, int64_t count, int64_t now)
 {
     if (losses->count == 0)
@@ -77,8 +69,12 @@ int64_t losses_open(struct losses *losses, struct run_dir *run_dir, const char *
                               .fd = tccl_open_own(path, O_RDWR | O_CREAT, 0600, NULL)};
     if (losses->fd >= 0)
         read_line(losses);
-    if (!losses->ledger[0])
-        number_ledger(losses);
+    if (!losses->ledger[0]) {
+        uint64_t number = 0;
+        if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+            number = (uint64_t)tccl_now_us();
+        snprintf(losses->ledger, sizeof(losses->ledger), "%016" PRIx64, number);
+    }
     int64_t lost = losses->pending;
     losses->pending = 0;
     if (lost > 0)

@@ -38,19 +38,6 @@ static void run_removal(struct disk_task *task)
         task->result = tccl_records_purge(store, before, arrived, ROWS, &task->err);
 }
 
-/* Once an hour, while it is so. */
-static void say_jump(const struct journal *journal)
-{
-    const struct believed *believed = &journal->believed;
-    int64_t clock = time(NULL), off = clock - believed->now;
-    if (off > BELIEVED_DAY || off < -BELIEVED_DAY)
-        log_line(
-            "the clock is %.0f days %s the newest record and the time since: KeepRecords= counts "
-            "from there, which nears the clock by %d days a day; set the clock if it is wrong",
-            (double)(off > 0 ? off : -off) / BELIEVED_DAY, off > 0 ? "ahead of" : "behind",
-            BELIEVED_RATE);
-}
-
 static void then_removal(struct disk_task *task)
 {
     struct journal *journal = task->journal;
@@ -72,7 +59,15 @@ static void then_removal(struct disk_task *task)
                  journal->n_removed > 1 ? "s" : "",
                  conf->keep_days[0] ? conf->keep_days[0] : conf->keep_days[1]);
     journal->n_removed = 0;
-    say_jump(journal);
+    /* Once an hour, while it is so. */
+    const struct believed *believed = &journal->believed;
+    int64_t clock = time(NULL), off = clock - believed->now;
+    if (off > BELIEVED_DAY || off < -BELIEVED_DAY)
+        log_line(
+            "the clock is %.0f days %s the newest record and the time since: KeepRecords= counts "
+            "from there, which nears the clock by %d days a day; set the clock if it is wrong",
+            (double)(off > 0 ? off : -off) / BELIEVED_DAY, off > 0 ? "ahead of" : "behind",
+            BELIEVED_RATE);
     retention_look(journal, EACH_MS);
 }
 

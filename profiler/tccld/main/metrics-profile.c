@@ -17,18 +17,6 @@ static struct tccl_stamp stamp_below(const char *folder, const char *name)
     return tccl_stamp_take(path);
 }
 
-static void count_sets(struct tccl_profile *profile, struct metrics_profile *counted)
-{
-    struct tccl_measured measured = {0};
-    if (tccl_measured_load(profile, &measured, NULL) == 0)
-        for (size_t i = 0; i < measured.sets.count; i++) {
-            counted->sets++;
-            counted->noisy += measured.sets.entries[i].best.noisy;
-            counted->failed += measured.sets.entries[i].best.failed;
-        }
-    tccl_measured_clear(&measured);
-}
-
 static void count_tables(struct tccl_profile *profile, struct metrics_profile *counted)
 {
     cleanup_free uint32_t *masks = NULL;
@@ -78,7 +66,14 @@ void metrics_count_profile(struct metrics_count *count, const char *machine, con
         *counted = (struct metrics_profile){.there = true, .measured = tccl_profile_time(profile)};
         snprintf(counted->machine, sizeof(counted->machine), "%s", tccl_profile_id(profile));
         snprintf(counted->source, sizeof(counted->source), "%s", tccl_profile_source(profile));
-        count_sets(profile, counted);
+        struct tccl_measured measured = {0};
+        if (tccl_measured_load(profile, &measured, NULL) == 0)
+            for (size_t i = 0; i < measured.sets.count; i++) {
+                counted->sets++;
+                counted->noisy += measured.sets.entries[i].best.noisy;
+                counted->failed += measured.sets.entries[i].best.failed;
+            }
+        tccl_measured_clear(&measured);
         count_tables(profile, counted);
         count->described = described;
         count->sets = sets;

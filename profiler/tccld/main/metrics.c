@@ -232,16 +232,6 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     put_histogram(out, metrics, ACHIEVED);
 }
 
-static void put_records(FILE *out, const struct metrics *metrics)
-{
-    describe(
-        out, "tccl_records_lost", "counter", NULL,
-        "Records of steps that no disk took, or of which none tells after a kill, since boot.");
-    fprintf(out, "tccl_records_lost_total %lld\n", metrics->lost);
-    describe(out, "tccl_records_pending", "gauge", NULL, "Records that are on no disk yet.");
-    fprintf(out, "tccl_records_pending %lld\n", metrics->pending);
-}
-
 static void put_machine(FILE *out, const struct metrics_machine *machine)
 {
     describe(out, "tccl_machine_findings", "gauge", NULL,
@@ -283,7 +273,12 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     for (int i = 0; i < METRICS_PARTS; i++)
         if (i != METRICS_SQUEUE || metrics->asked)
             fprintf(out, "tccl_works{part=\"%s\"} %d\n", parts[i], metrics->works[i]);
-    put_records(out, metrics);
+    describe(
+        out, "tccl_records_lost", "counter", NULL,
+        "Records of steps that no disk took, or of which none tells after a kill, since boot.");
+    fprintf(out, "tccl_records_lost_total %lld\n", metrics->lost);
+    describe(out, "tccl_records_pending", "gauge", NULL, "Records that are on no disk yet.");
+    fprintf(out, "tccl_records_pending %lld\n", metrics->pending);
     put_steps(out, metrics);
     put_profile(out, profile, now);
     put_machine(out, machine);

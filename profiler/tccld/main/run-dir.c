@@ -122,22 +122,6 @@ struct run_dir *run_dir_new(struct tccl_error *err)
     return NULL;
 }
 
-/* With the lock: waits for its end, for RUN_DIR_MS. Returns whether it has come. */
-static bool await_end(struct run_dir *run_dir, const struct item *item)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += RUN_DIR_MS / 1000;
-    until.tv_nsec += RUN_DIR_MS % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
-    while (!item->ended && pthread_cond_timedwait(&run_dir->end, &run_dir->lock, &until) == 0)
-        ;
-    return item->ended;
-}
-
 static struct item *new_item(void (*act)(void *task), const void *task, size_t size)
 {
     struct item *item = calloc(1, sizeof(*item) + size);
@@ -176,7 +160,18 @@ int run_dir_do(struct run_dir *run_dir, void (*act)(void *task), void (*late)(vo
         item->late = late;
         TAILQ_INSERT_TAIL(&run_dir->items, item, link);
         pthread_cond_signal(&run_dir->wake);
-        ended = await_end(run_dir, item);
+        /* With the lock: waits for its end, for RUN_DIR_MS. */
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += RUN_DIR_MS / 1000;
+        until.tv_nsec += RUN_DIR_MS % 1000 * 1000000L;
+        if (until.tv_nsec >= 1000000000L) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000L;
+        }
+        while (!item->ended && pthread_cond_timedwait(&run_dir->end, &run_dir->lock, &until) == 0)
+            ;
+        ended = item->ended;
         begun = !ended && give_up(run_dir, item);
     }
     pthread_mutex_unlock(&run_dir->lock);

@@ -83,21 +83,16 @@ void connection_close(struct connection *connection)
     connection_drop(connection);
 }
 
-/* A turn lasts until the question is answered and the answer has gone, or nobody works on it any
- * more, although the connection has been closed before. */
-static void end(struct connection *connection)
-{
-    turn_end(&connection->turn);
-    share_drop(connection->share);
-    share_drop(connection->user);
-    free(connection);
-}
-
 void connection_drop(struct connection *connection)
 {
-    if (--connection->holders == 0)
-        end(connection);
-    else if (connection->holders == 1 && connection->stream && connection->state == ASKED)
+    if (--connection->holders == 0) {
+        /* A turn lasts until the question is answered and the answer has gone, or nobody works on
+         * it any more, although the connection has been closed before. */
+        turn_end(&connection->turn);
+        share_drop(connection->share);
+        share_drop(connection->user);
+        free(connection);
+    } else if (connection->holders == 1 && connection->stream && connection->state == ASKED)
         connection_close(connection);
 }
 
@@ -249,18 +244,6 @@ static bool find_user(struct connection *connection, uid_t uid)
     return user && connections_own(connection, user);
 }
 
-/* The connection may be closed when it returns; it is there as long as the caller holds it. */
-static void wait_for_turn(struct connection *connection)
-{
-    struct connections *all = connection->all;
-    connection_hold(connection);
-    if (turn_take(all->daemon->questions, &connection->turn, connection_owner(connection), 1,
-                  hear_in_turn, connection))
-        hear_in_turn(connection);
-    else if (connection->held_size > SHORT)
-        connections_bound_buffers(all);
-}
-
 void connection_hear(struct connection *connection, uid_t uid, char *text, size_t size)
 {
     turn_end(&connection->turn);
@@ -281,8 +264,17 @@ void connection_hear(struct connection *connection, uid_t uid, char *text, size_
     connection->held_size = size;
     if (connection->trusted)
         hear_now(connection);
-    else
-        wait_for_turn(connection);
+    else {
+        /* The connection may be closed when it returns; it is there as long as the caller holds it.
+         */
+        struct connections *all = connection->all;
+        connection_hold(connection);
+        if (turn_take(all->daemon->questions, &connection->turn, connection_owner(connection), 1,
+                      hear_in_turn, connection))
+            hear_in_turn(connection);
+        else if (connection->held_size > SHORT)
+            connections_bound_buffers(all);
+    }
 }
 
 void connection_reject(struct connection *connection, const char *why)

@@ -52,9 +52,12 @@ static int check_epoch(struct replay *replay, const struct tccl_envelope *envelo
     return 0;
 }
 
-static int check_nonce(struct replay *replay, const struct tccl_envelope *envelope, int64_t now,
-                       struct tccl_error *err)
+int replay_check(struct replay *replay, const struct tccl_envelope *envelope, int64_t now,
+                 struct tccl_error *err)
 {
+    /* Tools (epoch 0) come and go: only their nonces count. */
+    if (envelope->epoch && check_epoch(replay, envelope, now, err) != 0)
+        return -1;
     uint64_t hash = tccl_hash64(envelope->nonce, strlen(envelope->nonce));
     struct nonce *bucket = replay->nonces[hash % BUCKETS], *oldest = bucket;
     for (struct nonce *each = bucket; each < bucket + WAYS; each++) {
@@ -65,13 +68,4 @@ static int check_nonce(struct replay *replay, const struct tccl_envelope *envelo
     }
     *oldest = (struct nonce){.hash = hash, .until = now + KEEP};
     return 0;
-}
-
-int replay_check(struct replay *replay, const struct tccl_envelope *envelope, int64_t now,
-                 struct tccl_error *err)
-{
-    /* Tools (epoch 0) come and go: only their nonces count. */
-    if (envelope->epoch && check_epoch(replay, envelope, now, err) != 0)
-        return -1;
-    return check_nonce(replay, envelope, now, err);
 }

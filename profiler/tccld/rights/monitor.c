@@ -120,19 +120,6 @@ void monitor_free(struct monitor *monitor)
 
 /* ---- credentials ---- */
 
-static int take_channel(struct monitor *monitor)
-{
-    int taken = -1;
-    pthread_mutex_lock(&monitor->lock);
-    for (int i = 0; i < MONITOR_CHANNELS && taken < 0; i++)
-        if (!monitor->busy[i] && monitor->channels[i] >= 0)
-            taken = i;
-    if (taken >= 0)
-        monitor->busy[taken] = true;
-    pthread_mutex_unlock(&monitor->lock);
-    return taken;
-}
-
 /* A channel whose answer is missing is of no more use; and that the monitor hangs, the event loop
  * is told by the end of the other socket. */
 static void give_channel(struct monitor *monitor, int i, bool good)
@@ -174,7 +161,14 @@ static char *ask(struct monitor *monitor, const struct monitor_question *questio
 {
     cleanup_free char *frame = NULL;
     struct monitor_answer head;
-    int channel = take_channel(monitor);
+    int channel = -1;
+    pthread_mutex_lock(&monitor->lock);
+    for (int i = 0; i < MONITOR_CHANNELS && channel < 0; i++)
+        if (!monitor->busy[i] && monitor->channels[i] >= 0)
+            channel = i;
+    if (channel >= 0)
+        monitor->busy[channel] = true;
+    pthread_mutex_unlock(&monitor->lock);
     if (channel < 0)
         return tccl_fail_null(err, "munge: tccld's monitor does not keep up");
     int failed = exchange(monitor->channels[channel], question, data, size, &frame, length, err);

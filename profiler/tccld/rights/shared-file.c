@@ -32,18 +32,13 @@ static void free_name(const char *path)
         rmdir(away);
 }
 
-static bool is_users(const char *path, uid_t uid)
-{
-    struct stat stat;
-    return lstat(path, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == uid &&
-           stat.st_nlink == 1 && (stat.st_mode & 07777) == 0600;
-}
-
 void shared_file_make(const struct shared_file *file)
 {
     char path[PATH];
     name_file(file, path);
-    if (is_users(path, file->uid))
+    struct stat stat;
+    if (lstat(path, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == file->uid &&
+        stat.st_nlink == 1 && (stat.st_mode & 07777) == 0600)
         return;
     for (int tries = 0; tries < TRIES; tries++) {
         free_name(path);
