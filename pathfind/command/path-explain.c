@@ -267,26 +267,6 @@ static json_t *times_to_json(const struct answer *answer)
     return list;
 }
 
-static int explain_json(const struct answer *answer, bool any, json_t *beside,
-                        struct tccl_error *err)
-{
-    cleanup_json json_t *json = answer_to_json(answer);
-    json_t *why = json_array(), *baseline = json_array(), *hops = json_array();
-    json_object_set_new(json, "explain", why);
-    json_object_set_new(json, "explain_baseline", baseline);
-    json_object_set_new(json, "limiting_hops", hops);
-    if (stops_to_json(&answer->route, any, true, why, err) != 0 ||
-        stops_to_json(&answer->baseline, any, false, baseline, err) != 0)
-        return -1;
-    for (int i = 0; answer->route.hops && i < answer->route.n; i++)
-        if (holds_route(&answer->route, answer->route.hops[i]))
-            json_array_append_new(hops, json_integer(i));
-    json_object_set_new(json, "times", times_to_json(answer));
-    if (beside)
-        json_object_set(json, "beside", beside);
-    return print_json(json, err);
-}
-
 /* For people */
 
 static void print_limit(const struct stop *stop, const struct tccl_limit *limit)
@@ -447,8 +427,23 @@ static int explain(const struct options *options, const struct answer *answer,
     cleanup_json json_t *beside = found;
     if (rc != 0)
         return rc;
-    if (options->json)
-        return explain_json(answer, any, beside, err);
+    if (options->json) {
+        cleanup_json json_t *json = answer_to_json(answer);
+        json_t *why = json_array(), *baseline = json_array(), *hops = json_array();
+        json_object_set_new(json, "explain", why);
+        json_object_set_new(json, "explain_baseline", baseline);
+        json_object_set_new(json, "limiting_hops", hops);
+        if (stops_to_json(&answer->route, any, true, why, err) != 0 ||
+            stops_to_json(&answer->baseline, any, false, baseline, err) != 0)
+            return -1;
+        for (int i = 0; answer->route.hops && i < answer->route.n; i++)
+            if (holds_route(&answer->route, answer->route.hops[i]))
+                json_array_append_new(hops, json_integer(i));
+        json_object_set_new(json, "times", times_to_json(answer));
+        if (beside)
+            json_object_set(json, "beside", beside);
+        return print_json(json, err);
+    }
     print_lead(answer);
     answer_print(answer, stdout);
     if (answer->nothing)

@@ -63,27 +63,6 @@ static void show_progress(void *context, int done, int total)
             total);
 }
 
-static int rate(struct placing *placing, struct tccl_error *err)
-{
-    struct source *source = placing->source;
-    const struct tccl_model *model = source->model;
-    if (!model && source_together(source, &placing->together, err) != 0)
-        return -1;
-    const struct tccl_place_source known = {.machine = &source->machine,
-                                            .table = find_table,
-                                            .model = model,
-                                            .symmetry = source->symmetry,
-                                            .together = placing->together,
-                                            .progress =
-                                                isatty(STDERR_FILENO) ? show_progress : NULL,
-                                            .context = placing};
-    int rc = tccl_place_rank(&known, placing->busy, placing->k, placing->noise, &placing->places,
-                             &placing->n, err);
-    if (known.progress)
-        fputs("\r\033[K", stderr);
-    return rc;
-}
-
 /* ---- printing ---- */
 
 static void list(uint32_t gpus, char text[static 64])
@@ -98,25 +77,6 @@ static void print_value(double value, const char *format, int width)
         printf("%*s", width, "-");
     else
         printf(format, value);
-}
-
-static void print_place(const struct placing *placing, const struct tccl_place *place)
-{
-    static const char *const by[TCCL_BASES] = {[TCCL_BASIS_MODEL] = "",
-                                               [TCCL_BASIS_MEASURED] = "  measured",
-                                               [TCCL_BASIS_FORETOLD] = "  foretold",
-                                               [TCCL_BASIS_BOUNDS] = "  at least"};
-    char gpus[64], rest[64];
-    list(place->gpus, gpus);
-    list(placing->free & ~place->gpus, rest);
-    printf("%-18s", gpus);
-    print_value(place->gbps, "%8.2f", 8);
-    print_value(place->nccl, "%8.2f", 8);
-    print_value(place->least * 100, "%8.0f %%", 10);
-    print_value(place->rest, "%8.2f", 8);
-    printf("  %s%s%s\n", rest,
-           placing->together && place->basis != TCCL_BASIS_NONE ? by[place->basis] : "",
-           place->collapses ? "  NCCL's own collapses" : "");
 }
 
 static void print_places(const struct placing *placing)
@@ -136,8 +96,24 @@ static void print_places(const struct placing *placing)
     if (placing->k == 1)
         puts("One GPU has no ring on one node: ranked by what the others keep.");
     printf("%-18s%8s%8s%10s%8s  %s\n", "GPUs", "GB/s", "NCCL", "share", "rest", "rest's GPUs");
-    for (int i = 0; i < shown; i++)
-        print_place(placing, &placing->places[i]);
+    for (int i = 0; i < shown; i++) {
+        const struct tccl_place *place = &placing->places[i];
+        static const char *const by[TCCL_BASES] = {[TCCL_BASIS_MODEL] = "",
+                                                   [TCCL_BASIS_MEASURED] = "  measured",
+                                                   [TCCL_BASIS_FORETOLD] = "  foretold",
+                                                   [TCCL_BASIS_BOUNDS] = "  at least"};
+        char gpus[64], rest[64];
+        list(place->gpus, gpus);
+        list(placing->free & ~place->gpus, rest);
+        printf("%-18s", gpus);
+        print_value(place->gbps, "%8.2f", 8);
+        print_value(place->nccl, "%8.2f", 8);
+        print_value(place->least * 100, "%8.0f %%", 10);
+        print_value(place->rest, "%8.2f", 8);
+        printf("  %s%s%s\n", rest,
+               placing->together && place->basis != TCCL_BASIS_NONE ? by[place->basis] : "",
+               place->collapses ? "  NCCL's own collapses" : "");
+    }
     if (placing->n > shown)
         printf("%d more: see --json\n", placing->n - shown);
 }
@@ -183,7 +159,25 @@ static json_t *places_to_json(const struct placing *placing)
 static int place_and_print(const struct options *options, struct placing *placing,
                            struct tccl_error *err)
 {
-    if (read_options(options, placing, err) != 0 || rate(placing, err) != 0)
+    if (read_options(options, placing, err) != 0)
+        return -1;
+    struct source *source = placing->source;
+    const struct tccl_model *model = source->model;
+    if (!model && source_together(source, &placing->together, err) != 0)
+        return -1;
+    const struct tccl_place_source known = {.machine = &source->machine,
+                                            .table = find_table,
+                                            .model = model,
+                                            .symmetry = source->symmetry,
+                                            .together = placing->together,
+                                            .progress =
+                                                isatty(STDERR_FILENO) ? show_progress : NULL,
+                                            .context = placing};
+    int rc = tccl_place_rank(&known, placing->busy, placing->k, placing->noise, &placing->places,
+                             &placing->n, err);
+    if (known.progress)
+        fputs("\r\033[K", stderr);
+    if (rc != 0)
         return -1;
     if (options->json) {
         cleanup_json json_t *json = places_to_json(placing);

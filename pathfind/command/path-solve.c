@@ -21,33 +21,6 @@ static int show_progress(void *context, const struct tccl_search_progress *progr
     return 0;
 }
 
-static struct tccl_search_options search_options(const struct options *options,
-                                                 struct node_class *class, bool alone)
-{
-    bool first = rings_wanted(options, class), small = class->class->n_gpus <= SMALL;
-    struct tccl_search_options search = {
-        .gap = !first && options->gap >= 0 ? options->gap
-               : !first && small           ? 0
-                                           : 0.03,
-        .noise = options->noise >= 0 ? options->noise : 0,
-        .budget = first                  ? FIRST_BUDGET
-                  : options->budget >= 0 ? options->budget
-                  : small                ? 0
-                                         : BUDGET,
-        .pairs = options->pairs >= 0 ? options->pairs
-                 : first             ? FIRST_PAIRS
-                 : small             ? 0
-                                     : PAIRS,
-        .trees = class->source->model && !first, /* profiles have what was measured */
-        .reads = class->source->model != NULL,
-        .any = options->any,
-        .alone = alone,
-        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
-        .context = class->source,
-    };
-    return search;
-}
-
 /* Takes the table from the profile, unless search options differ from those of tccl-profile.
  * Returns 1 if there is one, 0 if not, -1 with err. */
 static int take_table(const struct options *options, struct node_class *class,
@@ -78,7 +51,27 @@ static int solve_class(const struct options *options, bool single, struct node_c
         return -1;
     if (!found && source_know(class->source, err) != 0)
         return -1;
-    struct tccl_search_options search = search_options(options, class, single);
+    bool first = rings_wanted(options, class), small = class->class->n_gpus <= SMALL;
+    struct tccl_search_options search = {
+        .gap = !first && options->gap >= 0 ? options->gap
+               : !first && small           ? 0
+                                           : 0.03,
+        .noise = options->noise >= 0 ? options->noise : 0,
+        .budget = first                  ? FIRST_BUDGET
+                  : options->budget >= 0 ? options->budget
+                  : small                ? 0
+                                         : BUDGET,
+        .pairs = options->pairs >= 0 ? options->pairs
+                 : first             ? FIRST_PAIRS
+                 : small             ? 0
+                                     : PAIRS,
+        .trees = class->source->model && !first, /* profiles have what was measured */
+        .reads = class->source->model != NULL,
+        .any = options->any,
+        .alone = single,
+        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+        .context = class->source,
+    };
     struct tccl_error why = {""};
     int rc = found ? 0 : tccl_search_table(class->source->search, class->table, &search, &why);
     if (isatty(STDERR_FILENO))
@@ -191,20 +184,6 @@ static int find_sets(const struct options *options, struct nodes *nodes, struct 
     return 0;
 }
 
-/* The class of each stop. */
-static int place_classes(struct nodes *nodes, struct route *route, struct tccl_error *err)
-{
-    for (int i = 0, node = 0; i < nodes->n_groups; i++) {
-        const struct group *group = &nodes->groups[i];
-        struct node_class *class = nodes_class(nodes, group->source, group->gpus, err);
-        if (!class)
-            return -1;
-        for (int k = 0; k < group->count; k++)
-            route->stops[node++].class = class;
-    }
-    return 0;
-}
-
 int solve(const struct options *options, struct nodes *nodes, struct answer *answer,
           struct tccl_error *err)
 {
@@ -213,9 +192,17 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
         answer->nothing = true;
         return 0;
     }
-    if (route_init(&answer->route, nodes->total, err) != 0 ||
-        place_classes(nodes, &answer->route, err) != 0)
+    /* The class of each stop. */
+    if (route_init(&answer->route, nodes->total, err) != 0)
         return -1;
+    for (int i = 0, node = 0; i < nodes->n_groups; i++) {
+        const struct group *group = &nodes->groups[i];
+        struct node_class *class = nodes_class(nodes, group->source, group->gpus, err);
+        if (!class)
+            return -1;
+        for (int k = 0; k < group->count; k++)
+            answer->route.stops[node++].class = class;
+    }
     for (int i = 0; i < nodes->n_classes; i++)
         if (solve_class(options, nodes->total == 1, nodes->classes[i], &answer->measured, err) != 0)
             return -1;

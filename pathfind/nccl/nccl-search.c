@@ -375,27 +375,6 @@ static void start_at_nic(struct search *search, int nic)
             enter_from_nic(search, nic, gpus[i], first_spot(search, FREE));
 }
 
-static void start_at_nics(struct search *search)
-{
-    struct graph *now = &search->now;
-    int gbps = (int)now->gbps_nics; /* truncated, as in NCCL */
-    uint8_t nics[TCCL_MAX_NICS];
-    int count = select_nics(search->topo, NEVER, now->far_nics, nics);
-    for (int i = 0; i < count; i++) {
-        int nic = nics[(now->n_channels + i) % count];
-        float *left = &search->topo->nics[nic].gbps;
-        if (*left < (float)gbps)
-            continue;
-        if (in_pairs(now, search->topo->nccl) && now->n_channels % 2 == 1 &&
-            nic != now->nics[now->n_channels - 1][1])
-            continue;
-        now->nics[now->n_channels][0] = (uint8_t)nic;
-        *left -= (float)gbps;
-        start_at_nic(search, nic);
-        *left += (float)gbps;
-    }
-}
-
 static void start_at_gpus(struct search *search)
 {
     const struct graph *now = &search->now;
@@ -413,8 +392,25 @@ static void add_channel(struct search *search)
 {
     if (search->closed)
         start_at_gpus(search);
-    else
-        start_at_nics(search);
+    else {
+        struct graph *now = &search->now;
+        int gbps = (int)now->gbps_nics; /* truncated, as in NCCL */
+        uint8_t nics[TCCL_MAX_NICS];
+        int count = select_nics(search->topo, NEVER, now->far_nics, nics);
+        for (int i = 0; i < count; i++) {
+            int nic = nics[(now->n_channels + i) % count];
+            float *left = &search->topo->nics[nic].gbps;
+            if (*left < (float)gbps)
+                continue;
+            if (in_pairs(now, search->topo->nccl) && now->n_channels % 2 == 1 &&
+                nic != now->nics[now->n_channels - 1][1])
+                continue;
+            now->nics[now->n_channels][0] = (uint8_t)nic;
+            *left -= (float)gbps;
+            start_at_nic(search, nic);
+            *left += (float)gbps;
+        }
+    }
 }
 
 static void visit(struct search *search, int gpu, struct spot spot)

@@ -207,21 +207,6 @@ static void meet_nics(const struct tccl_machine *machine, enum tccl_nccl nccl, s
     }
 }
 
-/* The first process adds its GPU and all NICs, each other one its GPU. */
-static void meet_all(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
-                     struct tree *tree)
-{
-    bool first = true;
-    for (int i = 0; i < machine->n_gpus; i++) {
-        if (!(all & UINT32_C(1) << i))
-            continue;
-        meet(machine, tree, FIRST_GPU + i, first);
-        if (first)
-            meet_nics(machine, nccl, tree);
-        first = false;
-    }
-}
-
 static float slot_gbps(const struct tccl_machine *machine, enum tccl_nccl nccl, int place)
 {
     if (place < FIRST_GPU) {
@@ -542,8 +527,18 @@ int tccl_topo_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint
             if (all & UINT32_C(1) << i)
                 meet(machine, tree, FIRST_GPU + i, true);
         meet_nics(machine, nccl, tree);
-    } else
-        meet_all(machine, nccl, all, tree);
+    } else {
+        /* The first process adds its GPU and all NICs, each other one its GPU. */
+        bool first = true;
+        for (int i = 0; i < machine->n_gpus; i++) {
+            if (!(all & UINT32_C(1) << i))
+                continue;
+            meet(machine, tree, FIRST_GPU + i, first);
+            if (first)
+                meet_nics(machine, nccl, tree);
+            first = false;
+        }
+    }
     if (link_all(machine, tree, topo) != 0 || fill(machine, part, closed, tree, topo) != 0)
         return tccl_fail(err, "the tree of PCI switches is too deep");
     return 0;

@@ -557,21 +557,6 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
     return 0;
 }
 
-static int fill_cells(struct tccl_groups *groups, const struct assignment *planned,
-                      struct tccl_group_choice *choices, struct tccl_error *err)
-{
-    for (int i = 0; i < groups->n; i++) {
-        const struct tccl_result *result = &groups->lists[i].results[planned->chosen[i]];
-        struct tccl_seen *cell = &choices[i].cell;
-        struct tccl_worth worth;
-        if (rate(groups, planned->sides, i, &planned->sides[i], &worth, err) != 0)
-            return -1;
-        *cell = (struct tccl_seen){.bound = result->bound};
-        tccl_seen_take(cell, result, &worth, false);
-    }
-    return 0;
-}
-
 /* The best end of all starts. *best is one of the ways. */
 static int search(struct tccl_groups *groups, struct assignment ways[static STARTS],
                   const struct assignment **best, struct tccl_error *err)
@@ -602,8 +587,17 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
     if (groups->n < 2 || beside->n + groups->n > TCCL_MAX_SIDES)
         return tccl_fail(err, "%d groups beside %d steps", groups->n, beside->n);
     groups->beside = beside;
-    if (search(groups, ways, &best, err) != 0 || fill_cells(groups, best, choices, err) != 0)
+    if (search(groups, ways, &best, err) != 0)
         return -1;
+    for (int i = 0; i < groups->n; i++) {
+        const struct tccl_result *result = &groups->lists[i].results[best->chosen[i]];
+        struct tccl_seen *cell = &choices[i].cell;
+        struct tccl_worth worth;
+        if (rate(groups, best->sides, i, &best->sides[i], &worth, err) != 0)
+            return -1;
+        *cell = (struct tccl_seen){.bound = result->bound};
+        tccl_seen_take(cell, result, &worth, false);
+    }
     for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
         bool as_before = generation > 0;
         for (int i = 0; i < groups->n && as_before; i++)

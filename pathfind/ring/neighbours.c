@@ -119,24 +119,6 @@ void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
     seen->tree.along *= part;
 }
 
-/* Of those that are as good as the best one, but for a little, the one that leaves the memories of
- * other GPUs to these: others end, and steps come. */
-static void leave_room(const struct tccl_choice *rated, int n, const struct tccl_machine *machine,
-                       struct tccl_choice *best)
-{
-    const struct tccl_worth most = best->worth;
-    int fewest = tccl_chain_far(machine, &best->result->chain);
-    for (int i = 0; i < n && fewest > 0; i++) {
-        int far = tccl_chain_far(machine, &rated[i].result->chain);
-        if (far < fewest && rated[i].harms == best->harms &&
-            rated[i].worth.basis <= best->worth.basis &&
-            !tccl_worth_better(&most, &rated[i].worth, TCCL_MOST_FOR_ROOM)) {
-            fewest = far;
-            *best = rated[i];
-        }
-    }
-}
-
 /* No share is larger than what a chain has alone, so the rest can't be better once the list has
  * come down to the least share of the best. */
 int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *candidates,
@@ -170,8 +152,22 @@ int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *
             *best = rated[n];
         n++;
     }
-    if (status == 0 && best->result && candidates->machine)
-        leave_room(rated, n, candidates->machine, best);
+    if (status == 0 && best->result && candidates->machine) {
+        /* Of those that are as good as the best one, but for a little, the one that leaves the
+         * memories of other GPUs to these: others end, and steps come. */
+        const struct tccl_machine *machine = candidates->machine;
+        const struct tccl_worth most = best->worth;
+        int fewest = tccl_chain_far(machine, &best->result->chain);
+        for (int i = 0; i < n && fewest > 0; i++) {
+            int far = tccl_chain_far(machine, &rated[i].result->chain);
+            if (far < fewest && rated[i].harms == best->harms &&
+                rated[i].worth.basis <= best->worth.basis &&
+                !tccl_worth_better(&most, &rated[i].worth, TCCL_MOST_FOR_ROOM)) {
+                fewest = far;
+                *best = rated[i];
+            }
+        }
+    }
     free(rated);
     return status;
 }

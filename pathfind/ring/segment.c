@@ -294,31 +294,6 @@ static int room_for_powers(struct merge *merge)
     return merge->square && merge->product ? 0 : -1;
 }
 
-static int merge_all(struct merge *merge)
-{
-    merge->lanes = (merge->n_starts + LANES - 1) / LANES * LANES;
-    size_t size = (size_t)merge->n_words * merge->lanes;
-    merge->segment = calloc(size + 1, sizeof(float));
-    merge->next = calloc(size + 1, sizeof(float));
-    if (!merge->segment || !merge->next)
-        return -1;
-    for (int i = 0; i < merge->n_starts; i++)
-        merge->segment[(size_t)i * merge->lanes + i] = INFINITY;
-    for (int i = 0; i < merge->nodes->n_runs; i++) {
-        struct tccl_ways_run run = merge->nodes->runs[i];
-        const struct edges *of = &merge->of[run.kind];
-        if (is_long(merge, of, run.count)) {
-            if (room_for_powers(merge) != 0)
-                return -1;
-            append_powers(merge, of, run.count);
-            continue;
-        }
-        for (int k = 0; k < run.count; k++)
-            append_node(merge, of);
-    }
-    return 0;
-}
-
 /* The best word with which rings come back as they began. */
 static float close_ring(const struct merge *merge, int *start)
 {
@@ -437,8 +412,26 @@ int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_nod
         return -1;
     if (merge.full)
         return 1;
-    if (merge_all(&merge) != 0)
+    merge.lanes = (merge.n_starts + LANES - 1) / LANES * LANES;
+    size_t size = (size_t)merge.n_words * merge.lanes;
+    merge.segment = calloc(size + 1, sizeof(float));
+    merge.next = calloc(size + 1, sizeof(float));
+    if (!merge.segment || !merge.next)
         return -1;
+    for (int i = 0; i < merge.n_starts; i++)
+        merge.segment[(size_t)i * merge.lanes + i] = INFINITY;
+    for (int i = 0; i < merge.nodes->n_runs; i++) {
+        struct tccl_ways_run run = merge.nodes->runs[i];
+        const struct edges *of = &merge.of[run.kind];
+        if (is_long(&merge, of, run.count)) {
+            if (room_for_powers(&merge) != 0)
+                return -1;
+            append_powers(&merge, of, run.count);
+            continue;
+        }
+        for (int k = 0; k < run.count; k++)
+            append_node(&merge, of);
+    }
     *gbps = close_ring(&merge, &start);
     return choices && *gbps > 0 ? choose(&merge, *gbps, start, choices) : 0;
 }

@@ -528,8 +528,15 @@ static void put_result(FILE *out, const struct tccl_result *result, bool always,
     putc('\n', out);
 }
 
-static void put_table(FILE *out, const struct tccl_table *table)
+int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
 {
+    cleanup_free char *text = NULL;
+    size_t size = 0;
+    if (check_table(table, NULL, NULL) != 0)
+        return tccl_fail(err, "%s: the chain table is inconsistent and is not written", path);
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return tccl_fail(err, "%s: out of memory", path);
     fprintf(out, "tccl-chains %d\nmachine %s\nsource %s\ngpus %08" PRIx32 "\nmeasured %" PRIu32,
             VERSION, table->machine, *table->source ? table->source : "?", table->gpus,
             table->measured);
@@ -552,18 +559,6 @@ static void put_table(FILE *out, const struct tccl_table *table)
         for (int i = tccl_table_pairs(table) + 2; i < table->n_results; i++)
             if (table->results[i].part == (enum tccl_part)part)
                 put_result(out, &table->results[i], false, &last, &ends);
-}
-
-int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
-{
-    cleanup_free char *text = NULL;
-    size_t size = 0;
-    if (check_table(table, NULL, NULL) != 0)
-        return tccl_fail(err, "%s: the chain table is inconsistent and is not written", path);
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return tccl_fail(err, "%s: out of memory", path);
-    put_table(out, table);
     if (fflush(out) == 0) {
         uint64_t sum = tccl_hash64(text, size);
         fprintf(out, "sum %016" PRIx64 "\n", sum);

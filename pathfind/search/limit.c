@@ -110,24 +110,6 @@ static int find_part(const struct tccl_model *model, const struct tccl_setmap *s
     return tccl_side_add(&limit->part, &part);
 }
 
-/* A single one is not held back by others. */
-static void mark_slow(double slowest, struct tccl_limit *limit)
-{
-    struct tccl_rated *rated = &limit->rated;
-    bool whole = limit->part.count >= limit->side.count;
-    tccl_limit_set(&limit->side, &rated->set);
-    if (!whole && limit->part.count > 1)
-        tccl_limit_set(&limit->part, &rated->slow);
-    for (int i = 0; i < rated->set.count; i++) {
-        for (int k = 0; k < limit->side.count; k++)
-            if (limit->side.transfers[k] == rated->set.transfers[i])
-                rated->gbps[i] = limit->rates[k];
-        if (limit->together && (whole || limit->part.count > 1) && rated->gbps[i] > 0 &&
-            rated->gbps[i] <= slowest * (1 + 1e-6))
-            tccl_set_add(&rated->slow, rated->set.transfers[i]);
-    }
-}
-
 int tccl_limit_find(const struct tccl_model *model, const struct tccl_setmap *sets,
                     const struct tccl_chain *chains, int n, double slowest, bool exact,
                     struct tccl_limit *limit, struct tccl_error *err)
@@ -151,6 +133,19 @@ int tccl_limit_find(const struct tccl_model *model, const struct tccl_setmap *se
         return -1;
     if (find_part(model, sets, exact && n == 1, slowest, limit, err) != 0)
         return -1;
-    mark_slow(slowest, limit);
+    /* A single one is not held back by others. */
+    struct tccl_rated *rated = &limit->rated;
+    bool whole = limit->part.count >= limit->side.count;
+    tccl_limit_set(&limit->side, &rated->set);
+    if (!whole && limit->part.count > 1)
+        tccl_limit_set(&limit->part, &rated->slow);
+    for (int i = 0; i < rated->set.count; i++) {
+        for (int k = 0; k < limit->side.count; k++)
+            if (limit->side.transfers[k] == rated->set.transfers[i])
+                rated->gbps[i] = limit->rates[k];
+        if (limit->together && (whole || limit->part.count > 1) && rated->gbps[i] > 0 &&
+            rated->gbps[i] <= slowest * (1 + 1e-6))
+            tccl_set_add(&rated->slow, rated->set.transfers[i]);
+    }
     return 0;
 }

@@ -289,23 +289,19 @@ static void copy_ring(struct finder *finder, struct plan *plan)
     swap(&plan->ports[to][0], &plan->ports[to][1]);
 }
 
-/* An edge or a port of one ring goes another way than the rest wants it to, or no longer does. */
-static void change_way(struct finder *finder, struct plan *plan)
-{
-    int ring = chance(finder, plan->n), memories = finder->machine->n_memories;
-    uint8_t way = (uint8_t)chance(finder, BY_MEMORY + memories);
-    if (finder->closed || chance(finder, finder->n_gpus + 1) > 1)
-        plan->edges[ring][finder->gpus[chance(finder, finder->n_gpus)]] = way;
-    else
-        plan->ports[ring][chance(finder, 2)] = way == BY_READ ? DIRECTLY : way;
-}
-
 static void change(struct finder *finder, struct plan *plan)
 {
     int kinds = chance(finder, finder->options->any ? 28 : 20);
-    if (kinds >= 20)
-        change_way(finder, plan);
-    else if (kinds < 9)
+    if (kinds >= 20) {
+        /* An edge or a port of one ring goes another way than the rest wants it to, or no longer
+         * does. */
+        int ring = chance(finder, plan->n), memories = finder->machine->n_memories;
+        uint8_t way = (uint8_t)chance(finder, BY_MEMORY + memories);
+        if (finder->closed || chance(finder, finder->n_gpus + 1) > 1)
+            plan->edges[ring][finder->gpus[chance(finder, finder->n_gpus)]] = way;
+        else
+            plan->ports[ring][chance(finder, 2)] = way == BY_READ ? DIRECTLY : way;
+    } else if (kinds < 9)
         change_order(finder, plan);
     else if (kinds < 13 && !finder->closed) {
         int ring = chance(finder, plan->n), end = chance(finder, 2);

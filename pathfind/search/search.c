@@ -289,16 +289,18 @@ static bool can_be_ends(const struct tccl_task *task, struct tccl_port entry, st
            entry.via.index != exit.via.index;
 }
 
-static struct tccl_goal *list_goals(const struct tccl_task *task, struct tccl_table *table,
-                                    int *count)
+static int find_pairs(struct tccl_search *search, struct tccl_table *table,
+                      const struct tccl_search_options *options, struct tccl_error *err)
 {
+    struct tccl_task task;
+    set_up(&task, search, options, table->gpus, err);
     struct tccl_goal *goals = calloc((size_t)tccl_table_pairs(table) + 1, sizeof(*goals));
-    *count = 0;
+    task.n_goals = 0;
     for (int i = 0; goals && i < tccl_table_pairs(table); i++) {
         struct tccl_port entry = table->ports[i / table->n_ports];
         struct tccl_port exit = table->ports[i % table->n_ports];
         table->results[i] = (struct tccl_result){.bound = INFINITY};
-        if (!can_be_ends(task, entry, exit)) {
+        if (!can_be_ends(&task, entry, exit)) {
             table->results[i].bound = 0;
             continue;
         }
@@ -306,20 +308,11 @@ static struct tccl_goal *list_goals(const struct tccl_task *task, struct tccl_ta
         tccl_transfer in[2], out[2];
         tccl_entry_transfers(entry, 0, in);
         tccl_exit_transfers(exit, 0, out);
-        if (!(can_measure(task->options, in, 1) && can_measure(task->options, out, 1)))
+        if (!can_measure(task.options, in, 1) || !can_measure(task.options, out, 1))
             continue;
-        goals[(*count)++] =
+        goals[task.n_goals++] =
             (struct tccl_goal){.entry = entry, .exit = exit, .result = &table->results[i]};
     }
-    return goals;
-}
-
-static int find_pairs(struct tccl_search *search, struct tccl_table *table,
-                      const struct tccl_search_options *options, struct tccl_error *err)
-{
-    struct tccl_task task;
-    set_up(&task, search, options, table->gpus, err);
-    cleanup_free struct tccl_goal *goals = list_goals(&task, table, &task.n_goals);
     if (!goals)
         return tccl_fail(err, "out of memory for %d port pairs", tccl_table_pairs(table));
     task.goals = goals;

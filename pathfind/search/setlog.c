@@ -393,23 +393,6 @@ static json_t *list_of_marks(unsigned marks)
     return list;
 }
 
-/* Members that say something only for some measurements. Returns 0, or -1 without memory. */
-static int add_rest(json_t *json, const struct tccl_measurement *measurement)
-{
-    int rc = 0;
-    if (measurement->skew > 0)
-        rc |= json_object_set_new(json, "skew", json_real(measurement->skew));
-    if (measurement->overlap > 0)
-        rc |= json_object_set_new(json, "overlap", json_real(measurement->overlap));
-    if (measurement->noisy)
-        rc |= json_object_set_new(json, "noisy", json_true());
-    if (measurement->failed)
-        rc |= json_object_set_new(json, "failed", json_true());
-    if (measurement->marks)
-        rc |= json_object_set_new(json, "marks", list_of_marks(measurement->marks));
-    return rc;
-}
-
 /* The line with its newline and checksum; -1 if it can't be written. */
 static int line_seal(const json_t *json, int digits, char line[static MAX_LINE])
 {
@@ -429,7 +412,21 @@ static int line_format(const struct tccl_setlog *log, const struct tccl_set *set
     cleanup_json json_t *json =
         json_pack("{s:s, s:f, s:f, s:s, s:I}", "set", text, "gbps", measurement->gbps, "spread",
                   measurement->spread, "source", log->source, "time", (json_int_t)time(NULL));
-    if (!json || add_rest(json, measurement) < 0)
+    /* Members that say something only for some measurements. */
+    if (!json)
+        return -1;
+    int rc = 0;
+    if (measurement->skew > 0)
+        rc |= json_object_set_new(json, "skew", json_real(measurement->skew));
+    if (measurement->overlap > 0)
+        rc |= json_object_set_new(json, "overlap", json_real(measurement->overlap));
+    if (measurement->noisy)
+        rc |= json_object_set_new(json, "noisy", json_true());
+    if (measurement->failed)
+        rc |= json_object_set_new(json, "failed", json_true());
+    if (measurement->marks)
+        rc |= json_object_set_new(json, "marks", list_of_marks(measurement->marks));
+    if (rc < 0)
         return -1;
     return line_seal(json, most_digits(measurement), line);
 }

@@ -256,29 +256,6 @@ static int set_policy(struct tccl_conf *conf, struct tccl_policy *policy, const 
     return pass_over(conf, line);
 }
 
-/* Begins a [policy NAME]. */
-static int add_policy(struct tccl_conf *conf, const char *name, struct tccl_error *err)
-{
-    if (!tccl_policy_name_valid(name))
-        return tccl_fail(err,
-                         "[policy %.80s]: a policy's name has 1 to %d letters, digits, '.', '_' "
-                         "and '-'",
-                         name, TCCL_POLICY_NAME);
-    for (int i = 0; i < conf->n_policies; i++)
-        if (!strcasecmp(conf->policies[i].name, name))
-            return tccl_fail(err, "there is a [policy %s] already", conf->policies[i].name);
-    if (conf->n_policies == TCCL_POLICIES_MAX)
-        return tccl_fail(err, "there are more than %d policies", TCCL_POLICIES_MAX);
-    size_t room = (size_t)conf->n_policies + 1;
-    struct tccl_policy *policies = realloc(conf->policies, room * sizeof(*policies));
-    if (!policies)
-        return tccl_fail(err, "out of memory for another policy");
-    conf->policies = policies;
-    struct tccl_policy *policy = &policies[conf->n_policies++];
-    *policy = tccl_policy_new(name);
-    return 0;
-}
-
 /* line: of the file; 0: it does not come from there. Machine= is StateDir/machine.json unless it is
  * given. */
 static int set_value(struct tccl_conf *conf, const struct tccl_key *key, const char *value,
@@ -347,18 +324,6 @@ static int cut_host(const char *value, char host[TCCL_CONF_NAME], const char **p
     return six || !strchr(host, ':') ? 0 : -1;
 }
 
-/* n[7-9]=down. Where else they listen may stand in another line. */
-static int add_down(struct tccl_conf *conf, const struct tccl_hosts *nodes, int line,
-                    struct tccl_error *err)
-{
-    for (size_t i = 0; i < nodes->count; i++) {
-        if (add_peer(conf, nodes->names[i], nodes->names[i], 0, err) != 0)
-            return -1;
-        conf->peers[conf->n_peers - 1].down = line;
-    }
-    return 0;
-}
-
 /* n[1-4]=127.0.0.1:18001-18004, n[1-4]=h[1-4]:8517, n1=h1, n7=down. */
 static int read_peer(struct tccl_conf *conf, const char *name, const char *value, int line,
                      struct tccl_error *err)
@@ -369,8 +334,15 @@ static int read_peer(struct tccl_conf *conf, const char *name, const char *value
     long first = 0, count = 1;
     if (tccl_hosts_expand(name, PEERS_MAX, &nodes, err) != 0)
         return -1;
-    if (strcasecmp(value, "down") == 0)
-        return add_down(conf, &nodes, line, err);
+    if (strcasecmp(value, "down") == 0) {
+        /* n[7-9]=down. Where else they listen may stand in another line. */
+        for (size_t i = 0; i < nodes.count; i++) {
+            if (add_peer(conf, nodes.names[i], nodes.names[i], 0, err) != 0)
+                return -1;
+            conf->peers[conf->n_peers - 1].down = line;
+        }
+        return 0;
+    }
     if (cut_host(value, host, &ports) != 0 || (ports && read_ports(ports, &first, &count) != 0))
         return tccl_fail(
             err,
@@ -410,8 +382,28 @@ static int begin_section(struct tccl_conf *conf, const char *section, struct tcc
 {
     static const char *const sections[] = {"tccl", "policy", "peers"};
     const char *name = policy_name(section);
-    if (name)
-        return add_policy(conf, name, err);
+    if (name) {
+        /* Begins a [policy NAME]. */
+        if (!tccl_policy_name_valid(name))
+            return tccl_fail(
+                err,
+                "[policy %.80s]: a policy's name has 1 to %d letters, digits, '.', '_' "
+                "and '-'",
+                name, TCCL_POLICY_NAME);
+        for (int i = 0; i < conf->n_policies; i++)
+            if (!strcasecmp(conf->policies[i].name, name))
+                return tccl_fail(err, "there is a [policy %s] already", conf->policies[i].name);
+        if (conf->n_policies == TCCL_POLICIES_MAX)
+            return tccl_fail(err, "there are more than %d policies", TCCL_POLICIES_MAX);
+        size_t room = (size_t)conf->n_policies + 1;
+        struct tccl_policy *policies = realloc(conf->policies, room * sizeof(*policies));
+        if (!policies)
+            return tccl_fail(err, "out of memory for another policy");
+        conf->policies = policies;
+        struct tccl_policy *policy = &policies[conf->n_policies++];
+        *policy = tccl_policy_new(name);
+        return 0;
+    }
     for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++)
         if (!strcasecmp(section, sections[i]))
             return 0;
@@ -549,9 +541,14 @@ static int compare_entries(const void *a, const void *b)
                  : ((const struct tccl_peer *)a)->line - ((const struct tccl_peer *)b)->line;
 }
 
-/* Of a node that is down and has an address, both are one entry: that of the address. */
-static void join_down(struct tccl_conf *conf)
+static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
 {
+    if (conf->n_peers)
+        qsort(conf->peers, (size_t)conf->n_peers, sizeof(*conf->peers), compare_entries);
+    for (int i = 0; i < conf->n_peers; i++)
+        if (conf->peers[i].port == 0)
+            conf->peers[i].port = conf->port;
+    /* Of a node that is down and has an address, both are one entry: that of the address. */
     int kept = 0;
     bool joined = false; /* the last one that is kept is of two lines */
     for (int i = 0; i < conf->n_peers; i++) {
@@ -571,16 +568,6 @@ static void join_down(struct tccl_conf *conf)
     conf->n_peers = kept;
     for (int i = 0; i < kept; i++)
         conf->n_down += conf->peers[i].down > 0;
-}
-
-static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
-{
-    if (conf->n_peers)
-        qsort(conf->peers, (size_t)conf->n_peers, sizeof(*conf->peers), compare_entries);
-    for (int i = 0; i < conf->n_peers; i++)
-        if (conf->peers[i].port == 0)
-            conf->peers[i].port = conf->port;
-    join_down(conf);
     /* If two lines name one node, the later one is wrong; of several errors, the first is reported.
      */
     const struct tccl_peer *wrong = NULL;

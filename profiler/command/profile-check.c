@@ -182,9 +182,24 @@ static int fits(const struct tccl_profile *profile, const struct tccl_backend *b
     return 0;
 }
 
-static int measure(const struct profile_options *options, struct tccl_profile *profile,
-                   struct tccl_backend *backend, struct tccl_error *err)
+/* By the back end that made it, as it was then, where nothing else is said. */
+int profile_check(const struct profile_options *options, struct tccl_profile *profile,
+                  struct tccl_error *err)
 {
+    struct profile_options like = *options;
+    struct tccl_backend *backend;
+    const char *source = tccl_profile_source(profile);
+    char model[PATH_MAX];
+    cleanup_close int fd = lock(profile, err);
+    if (fd < 0)
+        return -1;
+    snprintf(model, sizeof(model), "%s/model.json", tccl_profile_folder(profile));
+    if (!options->model && strcmp(source, "model") == 0)
+        like.model = model;
+    if (options->devices == 0 && strcmp(source, "host") == 0)
+        like.devices = tccl_profile_machine(profile)->n_gpus;
+    if (profile_open_backend(&like, source, &backend, err) != 0)
+        return -1;
     struct tccl_drift_options what = {
         .sets = options->budget > 0
                     ? (int)(options->budget < TCCL_DRIFT_SETS ? options->budget : TCCL_DRIFT_SETS)
@@ -204,28 +219,6 @@ static int measure(const struct profile_options *options, struct tccl_profile *p
     else if (rc > 0)
         rc = EXIT_INTERRUPTED;
     tccl_drift_clear(&drift);
-    return rc;
-}
-
-/* By the back end that made it, as it was then, where nothing else is said. */
-int profile_check(const struct profile_options *options, struct tccl_profile *profile,
-                  struct tccl_error *err)
-{
-    struct profile_options like = *options;
-    struct tccl_backend *backend;
-    const char *source = tccl_profile_source(profile);
-    char model[PATH_MAX];
-    cleanup_close int fd = lock(profile, err);
-    if (fd < 0)
-        return -1;
-    snprintf(model, sizeof(model), "%s/model.json", tccl_profile_folder(profile));
-    if (!options->model && strcmp(source, "model") == 0)
-        like.model = model;
-    if (options->devices == 0 && strcmp(source, "host") == 0)
-        like.devices = tccl_profile_machine(profile)->n_gpus;
-    if (profile_open_backend(&like, source, &backend, err) != 0)
-        return -1;
-    int rc = measure(options, profile, backend, err);
     tccl_backend_close(backend);
     return rc;
 }

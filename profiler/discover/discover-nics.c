@@ -144,21 +144,6 @@ struct left_out {
     struct tccl_tally is_virtual, down, beside_rdma, slow;
 };
 
-static bool wanted(const struct nic *nic, bool any_rdma, bool any_fast, struct left_out *left_out)
-{
-    struct tccl_tally *why = nic->is_virtual          ? &left_out->is_virtual
-                             : !nic->up               ? &left_out->down
-                             : any_rdma && !nic->rdma ? &left_out->beside_rdma
-                             : !nic->rdma && any_fast && !nic->guessed && nic->nic.gbps < usual_gbps
-                                 ? &left_out->slow
-                                 : NULL;
-    char name[TCCL_NAME + TCCL_BUSID + 4];
-    snprintf(name, sizeof(name), "%.40s (%s)", nic->nic.name, nic->nic.busid);
-    if (why)
-        tccl_tally_add(why, name);
-    return !why;
-}
-
 static void say_left_out(struct tccl_scene *scene, const struct tccl_tally *tally, const char *why)
 {
     char others[TCCL_OTHERS];
@@ -187,7 +172,19 @@ static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NIC
             any_fast |= !nic.guessed && nic.nic.gbps >= usual_gbps;
         }
     while ((pci = hwloc_get_next_pcidev(scene->topology, pci))) {
-        if (!look_at(scene, pci, &nic) || !wanted(&nic, any_rdma, any_fast, &left_out))
+        if (!look_at(scene, pci, &nic))
+            continue;
+        struct tccl_tally *why =
+            nic.is_virtual          ? &left_out.is_virtual
+            : !nic.up               ? &left_out.down
+            : any_rdma && !nic.rdma ? &left_out.beside_rdma
+            : !nic.rdma && any_fast && !nic.guessed && nic.nic.gbps < usual_gbps ? &left_out.slow
+                                                                                 : NULL;
+        char name[TCCL_NAME + TCCL_BUSID + 4];
+        snprintf(name, sizeof(name), "%.40s (%s)", nic.nic.name, nic.nic.busid);
+        if (why)
+            tccl_tally_add(why, name);
+        if (why)
             continue;
         if (count == TCCL_MAX_NICS)
             return tccl_fail(err, "more than %d NICs: that many are not supported", TCCL_MAX_NICS);

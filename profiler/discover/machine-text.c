@@ -244,30 +244,6 @@ static void draw(struct sketch *sketch, const struct parts *parts)
     }
 }
 
-/* A tree of text, with the characters that the stream's locale has; colours on terminals, unless
- * NO_COLOR is set. package_of: the socket of each memory, -1 unknown; NULL: sockets aren't drawn.
- */
-static void sketch_machine(FILE *out, const struct tccl_machine *machine, const int *package_of)
-{
-    const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
-    struct sketch sketch = {.out = out, .machine = machine, .package_of = package_of};
-    struct parts top = {0};
-    setlocale(LC_CTYPE, "");
-    sketch.lines = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    sketch.colour =
-        isatty(fileno(out)) && !(plain && *plain) && terminal && strcmp(terminal, "dumb") != 0;
-    for (int i = 0; package_of && i < machine->n_memories; i++) {
-        bool first = package_of[i] >= 0;
-        for (int k = 0; k < i; k++)
-            first = first && package_of[k] != package_of[i];
-        if (first)
-            add(&top, PACKAGE, package_of[i]);
-    }
-    find_memories(&sketch, -1, &top);
-    fprintf(out, "%s\n", machine->name);
-    draw(&sketch, &top);
-}
-
 void tccl_print_machine(FILE *out, const struct tccl_machine *machine,
                         const struct tccl_found *found)
 {
@@ -292,7 +268,27 @@ void tccl_print_machine(FILE *out, const struct tccl_machine *machine,
     print_nics(out, machine, found);
     print_paths(out, machine, found);
     fputc('\n', out);
-    sketch_machine(out, machine, found ? found->package_of : NULL);
+    /* A tree of text, with the characters that the stream's locale has; colours on terminals,
+     * unless NO_COLOR is set. package_of: the socket of each memory, -1 unknown; NULL: sockets
+     * aren't drawn. */
+    const int *package_of = found ? found->package_of : NULL;
+    const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
+    struct sketch sketch = {.out = out, .machine = machine, .package_of = package_of};
+    struct parts top = {0};
+    setlocale(LC_CTYPE, "");
+    sketch.lines = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    sketch.colour =
+        isatty(fileno(out)) && !(plain && *plain) && terminal && strcmp(terminal, "dumb") != 0;
+    for (int i = 0; package_of && i < machine->n_memories; i++) {
+        bool first = package_of[i] >= 0;
+        for (int k = 0; k < i; k++)
+            first = first && package_of[k] != package_of[i];
+        if (first)
+            add(&top, PACKAGE, package_of[i]);
+    }
+    find_memories(&sketch, -1, &top);
+    fprintf(out, "%s\n", machine->name);
+    draw(&sketch, &top);
 }
 
 static const struct {

@@ -225,20 +225,6 @@ static bool is_used(const struct tccl_doctor_facts *facts, int node)
     return false;
 }
 
-static void read_nodes(const char *root, struct tccl_doctor_facts *facts)
-{
-    for (int node = 0; node < 4 * TCCL_DOCTOR_NODES && facts->n_nodes < TCCL_DOCTOR_NODES; node++) {
-        long cpu, socket = -1;
-        /* One without CPUs is memory that hangs elsewhere. */
-        if (!tccl_sys_number(root, &cpu, "/sys/devices/system/node/node%d/cpulist", node))
-            continue;
-        tccl_sys_number(root, &socket,
-                        "/sys/devices/system/cpu/cpu%ld/topology/physical_package_id", cpu);
-        facts->nodes[facts->n_nodes++] = (struct tccl_doctor_node){
-            .number = node, .socket = (int)socket, .used = is_used(facts, node)};
-    }
-}
-
 void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char *trouble,
                       struct tccl_doctor_facts *facts)
 {
@@ -266,7 +252,16 @@ void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char
         if (device->kind == TCCL_DOCTOR_GPU && (device->nvml || facts->nvml.n_gpus == 0))
             device->number = gpus++;
     }
-    read_nodes(root, facts);
+    for (int node = 0; node < 4 * TCCL_DOCTOR_NODES && facts->n_nodes < TCCL_DOCTOR_NODES; node++) {
+        long cpu, socket = -1;
+        /* One without CPUs is memory that hangs elsewhere. */
+        if (!tccl_sys_number(root, &cpu, "/sys/devices/system/node/node%d/cpulist", node))
+            continue;
+        tccl_sys_number(root, &socket,
+                        "/sys/devices/system/cpu/cpu%ld/topology/physical_package_id", cpu);
+        facts->nodes[facts->n_nodes++] = (struct tccl_doctor_node){
+            .number = node, .socket = (int)socket, .used = is_used(facts, node)};
+    }
     facts->gpudirect = tccl_sys_gpudirect(root);
     snprintf(path, sizeof(path), "%s/dev/shm", root);
     if (statvfs(path, &shm) == 0)

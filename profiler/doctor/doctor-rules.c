@@ -315,11 +315,6 @@ static void look_reads(struct look *look)
     }
 }
 
-static int by_cuda(const struct tccl_nvml *nvml, int a, int b)
-{
-    return nvml->knows_cuda ? nvml->reach[a][b] + nvml->reach[b][a] : -1;
-}
-
 /* The first pair that is so, and how many are. */
 struct pairs {
     int count, a, b;
@@ -351,7 +346,7 @@ static void look_peers(struct look *look)
             const int ways = nvml->knows_p2p ? nvml->read[a][b] + nvml->read[b][a] +
                                                    nvml->write[a][b] + nvml->write[b][a]
                                              : -1,
-                      maps = by_cuda(nvml, a, b);
+                      maps = nvml->knows_cuda ? nvml->reach[a][b] + nvml->reach[b][a] : -1;
             note_pair(&odd, ways > 0 && ways < 4, a, b);
             note_pair(&one_way, maps == 1 && (ways == 4 || ways < 0), a, b);
             note_pair(&refused, maps == 0 && ways == 4, a, b);

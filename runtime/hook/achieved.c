@@ -244,20 +244,6 @@ static void tell(struct watch *watch, int64_t now, bool last)
 
 /* ---- When ---- */
 
-/* Somebody else looks at this job's times: nothing is added to what he sees. */
-static bool is_unwanted(void)
-{
-    static const char profilers[][32] = {"NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH",
-                                         "NSYS_PROFILING_SESSION_ID"};
-    const char *wanted = shim_env("TCCL_ACHIEVED");
-    for (size_t i = 0; i < sizeof(profilers) / sizeof(profilers[0]); i++) {
-        const char *value = shim_env(profilers[i]);
-        if (value && *value)
-            return true;
-    }
-    return wanted && strcmp(wanted, "0") == 0;
-}
-
 /* The last words on a watch that has ended, and its events, but where CUDA is not to be called: it
  * may be gone at the process' end, and busy for ever in a communicator that is given up. Called
  * with the lock. */
@@ -315,7 +301,18 @@ void shim_achieved_begin(const void *handle, int ranks, int rank, tccl_bus gpu,
                          const struct shim_entry *entry, uint32_t nccl)
 {
     notice_fork();
-    if (!handle || ranks < 2 || is_unwanted())
+    /* Somebody else looks at this job's times: nothing is added to what he sees. */
+    if (!handle || ranks < 2)
+        return;
+    static const char profilers[][32] = {"NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH",
+                                         "NSYS_PROFILING_SESSION_ID"};
+    const char *wanted = shim_env("TCCL_ACHIEVED");
+    for (size_t i = 0; i < sizeof(profilers) / sizeof(profilers[0]); i++) {
+        const char *value = shim_env(profilers[i]);
+        if (value && *value)
+            return;
+    }
+    if (wanted && strcmp(wanted, "0") == 0)
         return;
     for (int i = 0; i < SHIM_MEASURED; i++) {
         struct watch *watch = &watches[i];

@@ -54,18 +54,6 @@ static int read_filters(const char *text, struct filters *filters, struct tccl_e
     return 0;
 }
 
-static bool passes(const struct filters *filters, const char *name, int port)
-{
-    bool listed = filters->n == 0;
-    for (int i = 0; i < filters->n && !listed; i++) {
-        const struct filter *filter = &filters->list[i];
-        size_t length = filters->exact ? strlen(name) + 1 : strlen(filter->name);
-        listed = strncmp(name, filter->name, length) == 0 &&
-                 (filter->port == -1 || filter->port == port);
-    }
-    return listed != filters->none_of;
-}
-
 /* ---- ports, from /sys ---- */
 
 struct port {
@@ -97,10 +85,17 @@ static int add_ports(const char *name, const struct filters *filters, struct por
     for (int number = 1; there && ports->n < PORTS; number++) {
         struct port *port = &ports->list[ports->n];
         bool up = reads(name, number, "state", "4:", &there), known;
-        if (!up ||
-            !(reads(name, number, "link_layer", "InfiniBand", &known) ||
-              reads(name, number, "link_layer", "Ethernet", &known)) ||
-            !passes(filters, name, number))
+        if (!up || !(reads(name, number, "link_layer", "InfiniBand", &known) ||
+                     reads(name, number, "link_layer", "Ethernet", &known)))
+            continue;
+        bool listed = filters->n == 0;
+        for (int i = 0; i < filters->n && !listed; i++) {
+            const struct filter *filter = &filters->list[i];
+            size_t length = filters->exact ? strlen(name) + 1 : strlen(filter->name);
+            listed = strncmp(name, filter->name, length) == 0 &&
+                     (filter->port == -1 || filter->port == number);
+        }
+        if (listed == filters->none_of)
             continue;
         strcpy(port->name, name);
         port->number = number;

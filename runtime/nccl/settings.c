@@ -190,9 +190,14 @@ static bool passes(const struct variable *variable, const char *value)
     return true;
 }
 
-/* The bits of variables that are set so that they count, and words for them. */
-static uint32_t collect_from(const struct conf *conf, uint32_t wanted, struct shim_text *words)
+static uint32_t collect(uint32_t wanted, struct shim_text *words)
 {
+    struct conf *conf = shim_scratch(sizeof(*conf));
+    if (!conf)
+        return SHIM_USER_FILES & wanted;
+    read_own(conf);
+    read_conf("/etc/nccl.conf", conf->site, conf);
+    /* The bits of variables that are set so that they count, and words for them. */
     char value[VALUE_SIZE];
     uint32_t bits = 0;
     const char *between = "";
@@ -211,17 +216,6 @@ static uint32_t collect_from(const struct conf *conf, uint32_t wanted, struct sh
             shim_text_add(words, "%s%s=%.40s", between, variables[i].name, value);
         between = ", ";
     }
-    return bits;
-}
-
-static uint32_t collect(uint32_t wanted, struct shim_text *words)
-{
-    struct conf *conf = shim_scratch(sizeof(*conf));
-    if (!conf)
-        return SHIM_USER_FILES & wanted;
-    read_own(conf);
-    read_conf("/etc/nccl.conf", conf->site, conf);
-    uint32_t bits = collect_from(conf, wanted, words);
     shim_scratch_free(conf, sizeof(*conf));
     return bits;
 }

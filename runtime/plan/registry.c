@@ -91,22 +91,6 @@ static int reserve(int fd, size_t offset, size_t size)
     return syscall(SYS_fallocate, fd, 0, (off_t)offset, (off_t)size) ? -1 : 0;
 }
 
-/* The file is opened anew for it: programs close descriptors that they did not open, and use the
- * number for something else. */
-static int reserve_entry(size_t at)
-{
-    struct stat status;
-    int fd = open(opened.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return -1;
-    size_t offset = offsetof(struct shim_registry, entries) + at * sizeof(struct shim_entry);
-    bool same = !syscall(SYS_fstat, fd, &status) && status.st_dev == opened.device &&
-                status.st_ino == opened.file;
-    int result = same ? reserve(fd, offset, sizeof(struct shim_entry)) : -1;
-    close(fd);
-    return result;
-}
-
 /* A file that is ours alone and as long as it has to be. */
 static int check_file(int fd, const char *path, struct stat *file, struct tccl_error *why)
 {
@@ -235,7 +219,21 @@ static int find_key(const struct shim_registry *registry, uint64_t key)
 static int make_entry(struct shim_registry *registry, uint64_t key)
 {
     int at = find_key(registry, 0);
-    if (at < 0 || reserve_entry((size_t)at))
+    /* The file is opened anew for it: programs close descriptors that they did not open, and use
+     * the number for something else. */
+    if (at < 0)
+        return -1;
+    struct stat status;
+    int fd = open(opened.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    size_t offset =
+        offsetof(struct shim_registry, entries) + ((size_t)at) * sizeof(struct shim_entry);
+    bool same = !syscall(SYS_fstat, fd, &status) && status.st_dev == opened.device &&
+                status.st_ino == opened.file;
+    int result = same ? reserve(fd, offset, sizeof(struct shim_entry)) : -1;
+    close(fd);
+    if (result)
         return -1;
     if (registry->entries[at].used)
         memset(&registry->entries[at], 0, sizeof(registry->entries[at]));

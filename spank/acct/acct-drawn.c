@@ -75,18 +75,6 @@ static const struct built *built_of(const json_t *record)
     return built;
 }
 
-static void add_state(const json_t *record, struct acct_drawn *drawn)
-{
-    const struct built *built = built_of(record);
-    const char *state = acct_drawn_field(drawn, record, "State");
-    bool open = !*built->word && strcmp(state, "planned") != 0;
-    const char *why = acct_drawn_field(drawn, record, open ? "Reason" : "BuiltReason");
-    if (!*built->word && !open)
-        why = "";
-    add_line(&drawn->sheet, acct_field_print("%s%s%s%s", built->behind_state ? state : "",
-                                             open ? "" : built->line, *why ? ": " : "", why));
-}
-
 static void add_source(const json_t *record, struct acct_drawn *drawn)
 {
     const char *source = tccl_text_of(record, "source"),
@@ -317,7 +305,14 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
                                     acct_drawn_field(drawn, record, "User"));
     read_nccl(record, drawn);
     add_size(record, drawn);
-    add_state(record, drawn);
+    const struct built *built = built_of(record);
+    const char *state = acct_drawn_field(drawn, record, "State");
+    bool open = !*built->word && strcmp(state, "planned") != 0;
+    const char *why = acct_drawn_field(drawn, record, open ? "Reason" : "BuiltReason");
+    if (!*built->word && !open)
+        why = "";
+    add_line(&drawn->sheet, acct_field_print("%s%s%s%s", built->behind_state ? state : "",
+                                             open ? "" : built->line, *why ? ": " : "", why));
     add_gain(record, drawn);
     add_achieved(record, drawn);
     add_beside(record, drawn);

@@ -59,23 +59,6 @@ static void check_arguments(const struct check_site *site, struct check_result *
     tccl_conf_clear(&conf);
 }
 
-/* tccld does not start if a user is unknown. On a node without tccld that is only a warning. */
-static void check_users(const struct check_site *site, struct check_result *result)
-{
-    bool runs = site->compute || site->accounting;
-    struct tccl_users users;
-    struct tccl_error err = {0};
-    int line = tccl_conf_line(&site->conf, "SlurmUser");
-    if (tccl_users_find(&site->conf, &users, &err) != 0)
-        check_say(result, runs ? CHECK_FAIL : CHECK_WARN,
-                  "%s: tccld does not start with an unknown user: correct it, or add the user",
-                  err.text);
-    else if (line && users.slurm == (uid_t)-1)
-        check_say(result, CHECK_WARN,
-                  "%s:%d: SlurmUser=%s: there is no such user here: set it as in slurm.conf",
-                  site->conf.path, line, site->conf.slurm_user);
-}
-
 void check_item_config(const struct check_site *site, struct check_result *result)
 {
     const char *path = site->conf.path, *plugin = tccl_plugstack_config(&site->plugstack);
@@ -102,7 +85,19 @@ void check_item_config(const struct check_site *site, struct check_result *resul
             "%s is closed to other users, but tcclacct reads it as the user: make it readable for "
             "all (chmod a+rX)",
             closed);
-    check_users(site, result);
+    /* tccld does not start if a user is unknown. On a node without tccld that is only a warning. */
+    bool runs = site->compute || site->accounting;
+    struct tccl_users users;
+    struct tccl_error err = {0};
+    int line = tccl_conf_line(&site->conf, "SlurmUser");
+    if (tccl_users_find(&site->conf, &users, &err) != 0)
+        check_say(result, runs ? CHECK_FAIL : CHECK_WARN,
+                  "%s: tccld does not start with an unknown user: correct it, or add the user",
+                  err.text);
+    else if (line && users.slurm == (uid_t)-1)
+        check_say(result, CHECK_WARN,
+                  "%s:%d: SlurmUser=%s: there is no such user here: set it as in slurm.conf",
+                  site->conf.path, line, site->conf.slurm_user);
     if (plugin && !same_file(plugin, path))
         check_other(site, plugin, result);
     if (site->plugstack.found && !plugin && !same_file(path, TCCL_SYSCONFDIR "/slurm/tccl.conf"))

@@ -152,16 +152,6 @@ static bool check_disk(const struct check_site *site, struct check_result *resul
     return !state;
 }
 
-static void check_version(const json_t *answer, struct check_result *result)
-{
-    const char *version = tccl_text_of(answer, "version");
-    if (strcmp(version, TCCL_VERSION) != 0)
-        check_say(result, CHECK_WARN, "tccld has version %.40s, this is %s: restart tccld",
-                  *version ? version : "0.1.0 or older", TCCL_VERSION);
-    else
-        check_say(result, CHECK_OK, "tccld %s answers", version);
-}
-
 /* Other nodes address it by its Slurm name. */
 static void check_name(const struct check_site *site, struct check_result *result)
 {
@@ -225,7 +215,12 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
     }
     check_user(site, fd, result);
     check_private(site, result);
-    check_version(answer, result);
+    const char *version = tccl_text_of(answer, "version");
+    if (strcmp(version, TCCL_VERSION) != 0)
+        check_say(result, CHECK_WARN, "tccld has version %.40s, this is %s: restart tccld",
+                  *version ? version : "0.1.0 or older", TCCL_VERSION);
+    else
+        check_say(result, CHECK_OK, "tccld %s answers", version);
     const char *trouble = json_string_value(json_object_get(answer, "trouble"));
     if (check_disk(site, result) && trouble)
         check_say(result, CHECK_FAIL, "new records are not stored: %.300s: see tccld's log",

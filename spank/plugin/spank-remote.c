@@ -629,26 +629,6 @@ static void hang_up(void)
         remote.fd = -1;
 }
 
-static void await_plan(void)
-{
-    struct tccl_error err = {""};
-    struct tccl_outcome plan;
-    remote.unheard = true;
-    if (wait_for_tccld()) {
-        int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
-        remote.unheard = rc != 0;
-        if (rc == 0)
-            remote.plan = plan;
-        else if (rc > 0)
-            fall_back(TCCL_REASON_NO_ANSWER, "%s: tccld gave no answer within %d ms", node_name(),
-                      remote.timeout_ms);
-        else
-            fall_back(err.reason ? err.reason : TCCL_REASON_NO_DAEMON, "%s: tccld: %s", node_name(),
-                      err.text);
-    }
-    hang_up();
-}
-
 /* If the plan has a ring but there is no shim, TCCL_REASON says why. A plan without a ring is one
  * for the step's groups. */
 static void choose_shim(char *const *env)
@@ -805,8 +785,24 @@ int remote_user_init(spank_t spank)
 {
     if (remote.bad_environment.text[0] && remote.place.first)
         say_once("tccl: TCCL is ignored: %s", remote.bad_environment.text);
-    if (remote.active && remote.fd >= 0)
-        await_plan();
+    if (remote.active && remote.fd >= 0) {
+        struct tccl_error err = {""};
+        struct tccl_outcome plan;
+        remote.unheard = true;
+        if (wait_for_tccld()) {
+            int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
+            remote.unheard = rc != 0;
+            if (rc == 0)
+                remote.plan = plan;
+            else if (rc > 0)
+                fall_back(TCCL_REASON_NO_ANSWER, "%s: tccld gave no answer within %d ms",
+                          node_name(), remote.timeout_ms);
+            else
+                fall_back(err.reason ? err.reason : TCCL_REASON_NO_DAEMON, "%s: tccld: %s",
+                          node_name(), err.text);
+        }
+        hang_up();
+    }
     if (remote.active) {
         struct job_env_edits edits = {.count = 0};
         char **env = job_environment(spank);

@@ -162,23 +162,6 @@ static int fail_by_log(const struct keeper *keeper, struct tccl_error *err)
     return tccl_fail(err, "tccld: %.300s", prefix ? prefix + 6 : line);
 }
 
-static int await_tccld(struct keeper *keeper, int64_t deadline, struct tccl_error *err)
-{
-    char path[RUN_FOLDER + 8];
-    snprintf(path, sizeof(path), "%s/socket", keeper->folder);
-    while (tccl_now_ms() < deadline && !has_ended(keeper)) {
-        cleanup_close int fd = access(path, F_OK) == 0 ? tccl_client_connect(path, 100, NULL) : -1;
-        if (fd >= 0)
-            return 0;
-        if (waitpid(keeper->tccld, NULL, WNOHANG) != 0) {
-            keeper->tccld = -1;
-            return fail_by_log(keeper, err);
-        }
-        poll(NULL, 0, 2);
-    }
-    return tccl_fail(err, "the tccld that was started beside the command does not answer in time");
-}
-
 static void stop_tccld(struct keeper *keeper)
 {
     int64_t end = tccl_now_ms() + STOP_MS;
@@ -289,7 +272,19 @@ static int begin(struct keeper *keeper, int64_t deadline, struct tccl_error *err
     }
     if (keeper->tccld < 0)
         return tccl_fail(err, "fork: %s", strerror(errno));
-    return await_tccld(keeper, deadline, err);
+    char path[RUN_FOLDER + 8];
+    snprintf(path, sizeof(path), "%s/socket", keeper->folder);
+    while (tccl_now_ms() < deadline && !has_ended(keeper)) {
+        cleanup_close int fd = access(path, F_OK) == 0 ? tccl_client_connect(path, 100, NULL) : -1;
+        if (fd >= 0)
+            return 0;
+        if (waitpid(keeper->tccld, NULL, WNOHANG) != 0) {
+            keeper->tccld = -1;
+            return fail_by_log(keeper, err);
+        }
+        poll(NULL, 0, 2);
+    }
+    return tccl_fail(err, "the tccld that was started beside the command does not answer in time");
 }
 
 static void keep(const struct run_keeping *keeping, pid_t command, int say, int ms)

@@ -283,29 +283,6 @@ static void find_records(struct run *run)
 
 /* ---- the step ---- */
 
-static void name_step(struct run *run)
-{
-    struct tccl_step *step = &run->step;
-    const char *name = strrchr(run->command[0], '/');
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    step->key = (struct tccl_step_key){
-        .job = job_env_number(environ, "SLURM_JOB_ID", (uint32_t)getpid()),
-        .step = job_env_number(environ, "SLURM_STEP_ID", 0),
-        .restart = job_env_number(environ, "SLURM_RESTART_COUNT", 0),
-        .run = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000};
-    snprintf(step->job_name, sizeof(step->job_name), "%s", name ? name + 1 : run->command[0]);
-    step->uid = geteuid();
-    step->gid = getegid();
-    step->mode = run->mode;
-    step->timeout_ms = PLAN_MS;
-    for (int i = 0; i < run->gpus.n; i++)
-        step->gres[step->n_gres++] = run->profile.numbers[i];
-    struct nccl_task task = {
-        .program = run->command[0], .env = environ, .uid = step->uid, .gid = step->gid};
-    nccl_foresee(&task, LOOK_MS, step->foreseen, sizeof(step->foreseen));
-}
-
 /* "Key=PATH" with what tccl.conf takes for more than it is. Returns 0, or -1: it can't be written
  * there. */
 static int put_path(FILE *out, const char *key, const char *path)
@@ -416,7 +393,25 @@ static void prepare(struct run *run)
     }
     if (find_gpus(run) != 0 || find_profile(run) != 0)
         return;
-    name_step(run);
+    struct tccl_step *step = &run->step;
+    const char *name = strrchr(run->command[0], '/');
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    step->key = (struct tccl_step_key){
+        .job = job_env_number(environ, "SLURM_JOB_ID", (uint32_t)getpid()),
+        .step = job_env_number(environ, "SLURM_STEP_ID", 0),
+        .restart = job_env_number(environ, "SLURM_RESTART_COUNT", 0),
+        .run = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000};
+    snprintf(step->job_name, sizeof(step->job_name), "%s", name ? name + 1 : run->command[0]);
+    step->uid = geteuid();
+    step->gid = getegid();
+    step->mode = run->mode;
+    step->timeout_ms = PLAN_MS;
+    for (int i = 0; i < run->gpus.n; i++)
+        step->gres[step->n_gres++] = run->profile.numbers[i];
+    struct nccl_task task = {
+        .program = run->command[0], .env = environ, .uid = step->uid, .gid = step->gid};
+    nccl_foresee(&task, LOOK_MS, step->foreseen, sizeof(step->foreseen));
     find_records(run);
     if (start_keeper(run) == 0 && join(run) == 0)
         set_environment(run);

@@ -161,9 +161,19 @@ static int find_interface(const struct sockaddr_storage *own, char name[static I
     return name[0] ? 0 : -1;
 }
 
-static void describe(const char *interface, const struct tccl_machine *machine,
-                     struct tccl_nic *nic)
+int tccl_nic_of_peer(const char *peer, const struct tccl_machine *machine, struct tccl_nic *nic,
+                     struct tccl_error *err)
 {
+    char host[TCCL_PEER_HOST], interface[IF_NAMESIZE];
+    struct sockaddr_storage own = {0};
+    uint16_t port;
+    if (tccl_peer_address(peer, false, host, &port, err) != 0 ||
+        find_route(host, port, &own, err) != 0)
+        return -1;
+    if (find_interface(&own, interface) != 0)
+        return tccl_fail(
+            err, "peer %s: no network interface of this node has the address of the route to it",
+            host);
     bool loops = strcmp(interface, "lo") == 0;
     char path[64], device[PATH_MAX];
     long speed = 0, node = -1;
@@ -183,21 +193,5 @@ static void describe(const char *interface, const struct tccl_machine *machine,
     for (int i = 0; i < machine->n_memories; i++)
         if (machine->nodes[i] == node)
             nic->numa = i;
-}
-
-int tccl_nic_of_peer(const char *peer, const struct tccl_machine *machine, struct tccl_nic *nic,
-                     struct tccl_error *err)
-{
-    char host[TCCL_PEER_HOST], interface[IF_NAMESIZE];
-    struct sockaddr_storage own = {0};
-    uint16_t port;
-    if (tccl_peer_address(peer, false, host, &port, err) != 0 ||
-        find_route(host, port, &own, err) != 0)
-        return -1;
-    if (find_interface(&own, interface) != 0)
-        return tccl_fail(
-            err, "peer %s: no network interface of this node has the address of the route to it",
-            host);
-    describe(interface, machine, nic);
     return 0;
 }

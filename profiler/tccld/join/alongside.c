@@ -400,23 +400,6 @@ int alongside_choose(struct running *running, const struct tccl_step_key *key,
 
 _Static_assert((int)TCCL_OUTCOME_BESIDE == (int)TCCL_BESIDE_TEXT, "a record takes the whole text");
 
-/* What each reaches while all run. Returns 0, or -1: it can't be told. */
-static int rate_named(struct alongside *seen, const struct outcome_part *part)
-{
-    struct tccl_beside *beside = &seen->beside;
-    struct tccl_side own = {.alone = part->alone};
-    struct tccl_worth worth;
-    beside->own = part->alone;
-    tccl_ring_set_side(&part->set, &own);
-    if (tccl_beside_worth(beside, &own, &worth, NULL) != 0)
-        return -1;
-    for (int i = 0; i < beside->n; i++) {
-        seen->named[i].alone = beside->alone[i];
-        seen->named[i].gbps = fmin(worth.others[i], beside->alone[i]);
-    }
-    return 0;
-}
-
 static void describe_others(struct running *running, const struct tccl_step *join,
                             const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
@@ -429,8 +412,20 @@ static void describe_others(struct running *running, const struct tccl_step *joi
     see_all(running, &join->key, &seen);
     know(running, &seen.beside);
     int n = seen.beside.n;
-    if (n == 0 || rate_named(&seen, &part) != 0)
+    /* What each reaches while all run. */
+    if (n == 0)
         return;
+    struct tccl_beside *beside = &seen.beside;
+    struct tccl_side own = {.alone = part.alone};
+    struct tccl_worth worth;
+    beside->own = part.alone;
+    tccl_ring_set_side(&part.set, &own);
+    if (tccl_beside_worth(beside, &own, &worth, NULL) != 0)
+        return;
+    for (int i = 0; i < beside->n; i++) {
+        seen.named[i].alone = beside->alone[i];
+        seen.named[i].gbps = fmin(worth.others[i], beside->alone[i]);
+    }
     int more = outcome->beside ? tccl_beside_parse(outcome->beside, others, NULL) : 0;
     for (int i = 0; i < more && n < TCCL_MAX_BESIDE; i++)
         named[n++] = others[i];

@@ -78,14 +78,6 @@ static int say(const struct built_sum *sum, int rank, int of, const char *what,
     return rank;
 }
 
-/* Fewer rings, after the node, where it is known, that has kept them from being all. */
-static int say_fewer(const struct built_sum *sum, char reason[static TCCL_OUTCOME_REASON + 1])
-{
-    if (sum->nodes[TCCL_BUILT_NOT_USED] > 0)
-        say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
-    return say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_PARTLY, "", reason);
-}
-
 int built_sum_judge(const struct built_sum *sum, const char *nodes,
                     char reason[static TCCL_OUTCOME_REASON + 1])
 {
@@ -93,8 +85,12 @@ int built_sum_judge(const struct built_sum *sum, const char *nodes,
     *reason = '\0';
     if (of[TCCL_BUILT_DIFFERS] > 0)
         return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_DIFFERS, "", reason);
-    if (of[TCCL_BUILT_PARTLY] > 0)
-        return say_fewer(sum, reason);
+    if (of[TCCL_BUILT_PARTLY] > 0) {
+        /* Fewer rings, after the node, where it is known, that has kept them from being all. */
+        if (sum->nodes[TCCL_BUILT_NOT_USED] > 0)
+            say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
+        return say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_PARTLY, "", reason);
+    }
     if (of[TCCL_BUILT_NOT_USED] > 0 && of[TCCL_BUILT_YES] + of[TCCL_BUILT_UNKNOWN] > 0)
         return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
     if (!built_sum_is_whole(sum)) {

@@ -137,27 +137,6 @@ static bool wants_gpus(const json_t *question)
     return json_is_true(json_object_get(question, "gpus"));
 }
 
-/* slurmd's list, and whether there is a profile; or why not. */
-static void put_gpus(struct presence *presence, json_t *message)
-{
-    struct daemon *daemon = presence->daemon;
-    const struct tccl_gres *list;
-    struct tccl_error why = {""};
-    char text[TCCL_LINES_SIZE];
-    if (slurm_gpus_get(daemon->gpus, &list, &why) == 0 && tccl_gres_text(list, 0, 0, text) > 0)
-        tccl_put_text(message, "gpus", text, sizeof(text));
-    else
-        tccl_put_text(message, "gpus_why", *why.text ? why.text : "it is too long", 511);
-    /* Once for all who have waited for the same look: a broken profile is read each time. */
-    if (presence->checked != presence->heard) {
-        presence->checked = presence->heard;
-        presence->no_profile = (struct tccl_error){""};
-        own_check(daemon->own, daemon->conf, &presence->no_profile);
-    }
-    if (*presence->no_profile.text)
-        tccl_put_text(message, "profile_why", presence->no_profile.text, 511);
-}
-
 static void answer(struct presence *presence, struct connection *connection, const json_t *question)
 {
     cleanup_json json_t *message = tccl_message_new("node");
@@ -174,8 +153,25 @@ static void answer(struct presence *presence, struct connection *connection, con
                                       (json_int_t)slurmd->started, "replaced", slurmd->replaced));
     if (*presence->look.text)
         tccl_put_text(message, "text", presence->look.text, sizeof(presence->look.text));
-    if (wants_gpus(question))
-        put_gpus(presence, message);
+    if (wants_gpus(question)) {
+        /* slurmd's list, and whether there is a profile; or why not. */
+        struct daemon *daemon = presence->daemon;
+        const struct tccl_gres *list;
+        struct tccl_error why = {""};
+        char text[TCCL_LINES_SIZE];
+        if (slurm_gpus_get(daemon->gpus, &list, &why) == 0 && tccl_gres_text(list, 0, 0, text) > 0)
+            tccl_put_text(message, "gpus", text, sizeof(text));
+        else
+            tccl_put_text(message, "gpus_why", *why.text ? why.text : "it is too long", 511);
+        /* Once for all who have waited for the same look: a broken profile is read each time. */
+        if (presence->checked != presence->heard) {
+            presence->checked = presence->heard;
+            presence->no_profile = (struct tccl_error){""};
+            own_check(daemon->own, daemon->conf, &presence->no_profile);
+        }
+        if (*presence->no_profile.text)
+            tccl_put_text(message, "profile_why", presence->no_profile.text, 511);
+    }
     if (json_is_true(json_object_get(question, "evidence")))
         json_object_set_new(message, "evidence", evidence_report(presence->daemon));
     if (tccl_get_int(question, "job", 1, UINT32_MAX, &job, NULL) == 0 &&

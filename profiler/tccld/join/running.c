@@ -226,30 +226,6 @@ static void forget(struct running *running, struct running_step *step)
     free_step(step);
 }
 
-/* The oldest step of the user who has most, one that has ended if there is one: nobody drives
- * another one's steps out. */
-static struct running_step *find_most(struct running *running)
-{
-    enum { USERS = 2 * RUNNING_MOST };
-    struct {
-        struct running_step *oldest;
-        int count;
-    } users[USERS] = {0}, *most = users;
-    struct running_list *lists[] = {&running->live, &running->past};
-    struct running_step *step;
-    for (int i = 0; i < 2; i++)
-        TAILQ_FOREACH(step, lists[i], link)
-        {
-            size_t at = step->uid % USERS;
-            while (users[at].oldest && users[at].oldest->uid != step->uid)
-                at = (at + 1) % USERS;
-            users[at].oldest = step;
-            if (++users[at].count > most->count)
-                most = &users[at];
-        }
-    return most->oldest;
-}
-
 /* Makes room for another one: by one that has ended and of which nothing is awaited; else, for one
  * that begins, by one of whoever has most. Returns whether there is room. */
 static bool make_room(struct running *running, bool begins)
@@ -260,8 +236,28 @@ static bool make_room(struct running *running, bool begins)
     TAILQ_FOREACH_REVERSE(old, &running->past, running_list, link)
     if (!old->verdict)
         break;
-    if (!old && begins)
-        old = find_most(running);
+    if (!old && begins) {
+        /* The oldest step of the user who has most, one that has ended if there is one: nobody
+         * drives another one's steps out. */
+        enum { USERS = 2 * RUNNING_MOST };
+        struct {
+            struct running_step *oldest;
+            int count;
+        } users[USERS] = {0}, *most = users;
+        struct running_list *lists[] = {&running->live, &running->past};
+        struct running_step *step;
+        for (int i = 0; i < 2; i++)
+            TAILQ_FOREACH(step, lists[i], link)
+            {
+                size_t at = step->uid % USERS;
+                while (users[at].oldest && users[at].oldest->uid != step->uid)
+                    at = (at + 1) % USERS;
+                users[at].oldest = step;
+                if (++users[at].count > most->count)
+                    most = &users[at];
+            }
+        old = most->oldest;
+    }
     if (old)
         forget(running, old);
     return old != NULL;

@@ -129,14 +129,6 @@ static int judge(struct look *look, struct tccl_error *err)
     return 0;
 }
 
-/* For the next tccld and the plugin. They can do without. */
-static void keep(const struct look *look)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, look->run_dir);
-    tccl_gres_save(&look->list, path, look->source.slurmd.pid, look->source.slurmd.started, NULL);
-}
-
 static int read_list(struct look *look, struct tccl_error *err)
 {
     struct source *source = &look->source;
@@ -186,8 +178,13 @@ static void run_look(void *task)
             return;
     }
     tccl_gres_locate(&look->list, NULL);
-    if (!same || failed || !tccl_gres_equal(&before, &look->list))
-        keep(look);
+    if (!same || failed || !tccl_gres_equal(&before, &look->list)) {
+        /* For the next tccld and the plugin. They can do without. */
+        char path[PATH_MAX];
+        snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, look->run_dir);
+        tccl_gres_save(&look->list, path, look->source.slurmd.pid, look->source.slurmd.started,
+                       NULL);
+    }
 }
 
 /* ---- on the event loop ---- */

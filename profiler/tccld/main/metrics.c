@@ -232,15 +232,6 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     put_histogram(out, metrics, ACHIEVED);
 }
 
-static void put_machine(FILE *out, const struct metrics_machine *machine)
-{
-    describe(out, "tccl_machine_findings", "gauge", NULL,
-             "What tccl-check machine finds on this node, without NVML.");
-    for (int i = 0; i < TCCL_DOCTOR_LEVELS; i++)
-        fprintf(out, "tccl_machine_findings{level=\"%s\"} %d\n",
-                tccl_doctor_level_name((enum tccl_doctor_level)i), machine->findings[i]);
-}
-
 static void put_worse(FILE *out, const struct metrics *metrics)
 {
     describe(out, "tccl_degraded", "gauge", NULL,
@@ -281,7 +272,11 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     fprintf(out, "tccl_records_pending %lld\n", metrics->pending);
     put_steps(out, metrics);
     put_profile(out, profile, now);
-    put_machine(out, machine);
+    describe(out, "tccl_machine_findings", "gauge", NULL,
+             "What tccl-check machine finds on this node, without NVML.");
+    for (int i = 0; i < TCCL_DOCTOR_LEVELS; i++)
+        fprintf(out, "tccl_machine_findings{level=\"%s\"} %d\n",
+                tccl_doctor_level_name((enum tccl_doctor_level)i), machine->findings[i]);
     put_worse(out, metrics);
     fputs("# EOF\n", out);
     if (fclose(out) == 0)

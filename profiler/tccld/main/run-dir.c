@@ -34,26 +34,6 @@ struct run_dir {
     bool busy, hangs, stop;   /* hangs: what runs was given up, or what waited behind it */
 };
 
-/* With the lock, which is not held while it runs. */
-static void run_item(struct run_dir *run_dir, struct item *item)
-{
-    run_dir->busy = true;
-    pthread_mutex_unlock(&run_dir->lock);
-    item->act(item->task);
-    pthread_mutex_lock(&run_dir->lock);
-    item->ended = true;
-    if (item->given_up) { /* taking it back is work on the disk, too */
-        pthread_mutex_unlock(&run_dir->lock);
-        if (item->late)
-            item->late(item->task, 1);
-        free(item);
-        pthread_mutex_lock(&run_dir->lock);
-    } else {
-        pthread_cond_signal(&run_dir->end); /* and who waits has it */
-    }
-    run_dir->busy = run_dir->hangs = false;
-}
-
 static void *work(void *argument)
 {
     struct run_dir *run_dir = argument;
@@ -67,7 +47,22 @@ static void *work(void *argument)
             continue;
         }
         TAILQ_REMOVE(&run_dir->items, item, link);
-        run_item(run_dir, item);
+        /* With the lock, which is not held while it runs. */
+        run_dir->busy = true;
+        pthread_mutex_unlock(&run_dir->lock);
+        item->act(item->task);
+        pthread_mutex_lock(&run_dir->lock);
+        item->ended = true;
+        if (item->given_up) { /* taking it back is work on the disk, too */
+            pthread_mutex_unlock(&run_dir->lock);
+            if (item->late)
+                item->late(item->task, 1);
+            free(item);
+            pthread_mutex_lock(&run_dir->lock);
+        } else {
+            pthread_cond_signal(&run_dir->end); /* and who waits has it */
+        }
+        run_dir->busy = run_dir->hangs = false;
     }
     pthread_mutex_unlock(&run_dir->lock);
     return NULL;
