@@ -149,7 +149,7 @@ bool tccl_port_equal(struct tccl_port a, struct tccl_port b)
     return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
 }
 
-bool tccl_edge_equal(struct tccl_edge a, struct tccl_edge b)
+static bool edge_equal(struct tccl_edge a, struct tccl_edge b)
 {
     return a.kind == b.kind && a.memory == b.memory && tccl_port_equal(a.from, b.from) &&
            tccl_port_equal(a.to, b.to);
@@ -185,7 +185,7 @@ bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b)
         memcmp(a->gpus, b->gpus, a->n_gpus) != 0)
         return false;
     for (int i = 0; i < tccl_chain_edges(a); i++)
-        if (!tccl_edge_equal(a->edges[i], b->edges[i]))
+        if (!edge_equal(a->edges[i], b->edges[i]))
             return false;
     return a->n_gpus == 0 || a->closed ||
            (tccl_port_equal(a->entry, b->entry) && tccl_port_equal(a->exit, b->exit));

@@ -21,8 +21,6 @@ struct tccl_edge {
     struct tccl_port from, to; /* by NICs: where the giver sends, and the next receives; else 0 */
 };
 
-bool tccl_edge_equal(struct tccl_edge a, struct tccl_edge b);
-
 /* Open: edges[i] leads from gpus[i] to gpus[i + 1]. Closed: edges[n_gpus - 1] leads back to
  * gpus[0], and the ports mean nothing. n_gpus = 0: no chain. */
 struct tccl_chain {

@@ -2,7 +2,7 @@
  * a single one? The one place that decides it: at a launch, for groups, in tccl-path and reports.
  *
  * Rings are taken if they are faster than NCCL's own by the gain that is required of them
- * (tccl_decision_required), lose no more time at any size of an all-reduce than they win at
+ * (required), lose no more time at any size of an all-reduce than they win at
  * another one (latency.h; where small messages come first, what is lost up to 128 KiB counts four
  * times), and leave each step that runs beside them what it would have beside NCCL's own; or if
  * they are as fast, and raise the least share, several rings by the gain that is required. */
@@ -51,16 +51,6 @@ void tccl_decision_times(const struct tccl_decision_case *asked, int i, double *
 
 /* Without a known bandwidth of NCCL's own ours are taken, if they don't harm. */
 struct tccl_decision tccl_decide(const struct tccl_decision_case *asked);
-
-/* How many times as fast as NCCL's own they have to be.
- *  - Measured: 1.05, since NCCL's kernels are not the copies that were measured, or more where
- * these are noisier; and 0.05 more for several rings, which need a graph file, and more channels
- * to be connected (runtime/README.md).
- *  - By a model, where all capacities are guesses: 1.19. Bandwidths rise and fall as capacities do.
- *    So if each of these is wrong by 10 % at most, ours have 0.9 of what was promised at least,
- *    NCCL's own 1.1 at most, and 1.19 * 0.9 / 1.1 = 0.97. That holds whatever limits them, and
- *    however many limits are near. */
-double tccl_decision_required(const struct tccl_decision_case *asked);
 
 /* Are several rings worth their graph file in place of the single one? Both cases have the same of
  * NCCL's own. Also if neither is taken, and these are the faster ones. */

@@ -46,9 +46,10 @@ int tccl_bounces(const struct tccl_chain *rings, int n)
     return most;
 }
 
-/* Ranks of a node take turns over PCIe; between nodes the network adds to each step. */
-double tccl_latency_nccl(enum tccl_nccl nccl, int nodes, int gpus, bool amd,
-                         enum tccl_protocol protocol)
+/* NCCL's own figure for a ring, us. amd: there are only such CPUs. Ranks of a node take turns over
+ * PCIe; between nodes the network adds to each step. */
+static double nccl_latency(enum tccl_nccl nccl, int nodes, int gpus, bool amd,
+                           enum tccl_protocol protocol)
 {
     static const double base[] = {6.6, 14.0, 8.4}, pci[] = {1.0, 2.5, 5.7};
     static const double net[] = {2.7, 4.0, 14.0}, net_alone[] = {5.0, 8.5, 14.0};
@@ -66,7 +67,7 @@ double tccl_latency_time(const struct tccl_pace *pace, enum tccl_protocol protoc
     double rounds = 2.0 * (pace->gpus - 1) / pace->gpus;
     /* Each 4 bytes of LL are sent with as many that say that they are there. */
     double gbps = pace->gbps * (protocol == TCCL_SIMPLE ? 1 : 0.5);
-    return tccl_latency_nccl(TCCL_NEWEST, pace->nodes, pace->gpus, false, protocol) +
+    return nccl_latency(TCCL_NEWEST, pace->nodes, pace->gpus, false, protocol) +
            rounds * pace->bounces * TCCL_BOUNCE_US + rounds * (double)bytes / (1000 * gbps);
 }
 

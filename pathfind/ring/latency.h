@@ -35,10 +35,6 @@ void tccl_latency_format_size(uint64_t bytes, char text[static 16]);
 /* Ways through host memory, between GPUs or between GPU and NIC, of the ring that has most. */
 int tccl_bounces(const struct tccl_chain *rings, int n);
 
-/* NCCL's own figure for a ring, us. amd: there are only such CPUs. */
-double tccl_latency_nccl(enum tccl_nccl nccl, int nodes, int gpus, bool amd,
-                         enum tccl_protocol protocol);
-
 /* Of an all-reduce of so many bytes, us; with LL128 as with LL: over PCIe NCCL has none. With two
  * GPUs at least. */
 double tccl_latency_time(const struct tccl_pace *pace, enum tccl_protocol protocol, uint64_t bytes);

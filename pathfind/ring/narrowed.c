@@ -115,8 +115,10 @@ static double limit(const struct tccl_narrowed *narrowed, const tccl_transfer *t
     return least;
 }
 
-double tccl_narrowed_limit(const struct tccl_narrowed *narrowed, const struct tccl_side *side,
-                           int *by)
+/* What the links leave to a side, GB/s of all of its rings, infinite: all. *by, or NULL, is the
+ * index of the one that leaves least, -1: none. */
+static double limit_of_side(const struct tccl_narrowed *narrowed, const struct tccl_side *side,
+                            int *by)
 {
     int least;
     return side->rings * limit(narrowed, side->transfers, side->count, by ? by : &least);
@@ -140,7 +142,7 @@ static void take(struct judge *judge, const struct tccl_chain *rings, int n, dou
     int by;
     for (int i = 0; i < n; i++)
         tccl_side_add_chain(&side, &rings[i]);
-    double left = tccl_narrowed_limit(judge->narrowed, &side, &by);
+    double left = limit_of_side(judge->narrowed, &side, &by);
     if (n == 0 || !(left < *gbps))
         return;
     *gbps = left;

@@ -37,11 +37,6 @@ typedef double tccl_narrow_known(void *context, const struct tccl_set *set);
 void tccl_narrow_rate(struct tccl_narrow *narrow, const struct tccl_machine *machine, double part,
                       tccl_narrow_known *known, void *context);
 
-/* What the links leave to a side, GB/s of all of its rings, infinite: all. *by, or NULL, is the
- * index of the one that leaves least, -1: none. */
-double tccl_narrowed_limit(const struct tccl_narrowed *narrowed, const struct tccl_side *side,
-                           int *by);
-
 /* The table on the machine with these links: all that it has is judged again, and the best of each
  * pair of ports is what is best now. Where an entry has less, the ends of its round (reach.h) are
  * those by the model, which has the links, or not known (NULL). *felt gets the links that take

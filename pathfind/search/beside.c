@@ -20,7 +20,9 @@ static int measure(void *context, const struct tccl_set *set, struct tccl_measur
     return 0;
 }
 
-struct tccl_meter tccl_beside_meter(const struct tccl_beside *beside)
+/* A meter by which a set's bandwidth is its least share times own. It lives as long as beside. The
+ * symmetries of the machine don't hold for it. */
+static struct tccl_meter meter_of(const struct tccl_beside *beside)
 {
     return (struct tccl_meter){.measure = measure, .context = (void *)beside};
 }
@@ -57,7 +59,7 @@ int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
     beside->selfish = false;
     for (int i = 1; i < n_found; i++) {
         beside->selfish = i == 1;
-        if (search_by(machine, tccl_beside_meter(beside), gpus, options, &found[i], err) != 0)
+        if (search_by(machine, meter_of(beside), gpus, options, &found[i], err) != 0)
             return -1;
     }
     for (int i = 0; i < n_found; i++) {

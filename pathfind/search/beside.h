@@ -4,10 +4,6 @@
 #include "ring/neighbours.h"
 #include "search/search.h"
 
-/* A meter by which a set's bandwidth is its least share times own. It lives as long as beside. The
- * symmetries of the machine don't hold for it. */
-struct tccl_meter tccl_beside_meter(const struct tccl_beside *beside);
-
 /* The best ring of a GPU set that has the node for itself but for the others. own and selfish are
  * set here. *best: the ring, its bandwidth beside the others, and as its bound what it reaches
  * alone. Returns 0, or -1 with err. */

@@ -9,7 +9,10 @@
 /* More than that, and twice what the measurements of both differ by, is no noise. */
 static const double FASTER = 0.05;
 
-double tccl_oddity_shared(const struct tccl_setmap *map, const struct tccl_set *set)
+/* What each transfer of a set has at least where they only share capacities, GB/s: 1 / sum of 1 /
+ * alone, since the time that a byte of each takes in the bottleneck adds up. 0: not all of them
+ * were measured alone. */
+static double shared(const struct tccl_setmap *map, const struct tccl_set *set)
 {
     double time = 0;
     for (int i = 0; i < set->count; i++) {
@@ -24,7 +27,7 @@ double tccl_oddity_shared(const struct tccl_setmap *map, const struct tccl_set *
 
 bool tccl_oddity_collapses(const struct tccl_setmap *map, const struct tccl_set *set, double gbps)
 {
-    return set->count > 1 && gbps > 0 && gbps < TCCL_COLLAPSED * tccl_oddity_shared(map, set);
+    return set->count > 1 && gbps > 0 && gbps < TCCL_COLLAPSED * shared(map, set);
 }
 
 bool tccl_oddity_is_pair(const struct tccl_set *set)

@@ -16,7 +16,8 @@
 
 enum { FEW_RINGS = 64, FEW_MEMORIES = 4 };
 
-void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed)
+/* The goals are these from now on. */
+static void take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed)
 {
     task->goals = goals;
     task->n_goals = count;
@@ -59,7 +60,7 @@ static int find_ring(struct tccl_task *task, struct tccl_table *table)
     struct tccl_goal goal = {.result = &result};
     if (__builtin_popcount(table->gpus) < 2)
         return 0;
-    tccl_task_take_goals(task, &goal, 1, true);
+    take_goals(task, &goal, 1, true);
     int status = tccl_task_prove_ring(task);
     lift(task, tccl_table_ring(table), result.bound);
     if (status >= 0 && result.chain.n_gpus &&
@@ -154,7 +155,7 @@ static int find_chains(struct tccl_task *task, struct tccl_table *table, bool ho
     cleanup_free struct tccl_result *results = calloc(n, sizeof(*results));
     if (!goals || !results)
         return tccl_fail(task->err, "out of memory for %d port pairs", (int)n - 1);
-    tccl_task_take_goals(task, goals, list_goals(task, table, hosts, goals, results), false);
+    take_goals(task, goals, list_goals(task, table, hosts, goals, results), false);
     int status = tccl_task_prove_cells(task);
     if (status >= 0 && hosts) {
         tccl_table_drop(table, TCCL_HOST);
@@ -209,7 +210,7 @@ static int find_every_ring(struct tccl_task *task, struct tccl_table *table)
     struct every every = {.n = 0};
     struct tccl_chain last;
     int status = 0;
-    tccl_task_take_goals(task, &goal, 1, true);
+    take_goals(task, &goal, 1, true);
     struct tccl_route route =
         tccl_goal_route(task, &goal, WORTH_KEEPING * tccl_table_ring(table)->gbps);
     route.visit = visit_ring;
@@ -300,7 +301,7 @@ static int find_host_ring(struct tccl_task *task, struct tccl_table *table)
     if (!tccl_chain_has_p2p(&tccl_table_ring(table)->chain))
         return 0;
     *own = (struct tccl_result){.bound = tccl_table_ring(table)->bound, .part = TCCL_HOST};
-    tccl_task_take_goals(task, &goal, 1, true);
+    take_goals(task, &goal, 1, true);
     int status = tccl_task_prove_ring(task);
     if (status >= 0)
         tccl_task_bound_without_avoided(task);

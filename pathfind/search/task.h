@@ -179,8 +179,6 @@ int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table);
  * that loses nothing: kept as others, or in the place of the best ones, if they are better. Returns
  * 0; 1 when stopped; -1 with err. */
 int tccl_task_find_reads(struct tccl_task *task, struct tccl_table *table);
-/* The goals are these from now on. */
-void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed);
 
 /* ---- reads.c ---- */
 

@@ -197,7 +197,6 @@ enum step_daemon {
                           children */
     STEP_DAEMON_ALL    /* on all nodes that take part */
 };
-enum step_daemon step_info_daemon(const char *program);
 
 enum step_kind {
     STEP_TASKS,     /* of srun */
@@ -342,10 +341,6 @@ struct signal_watch {
 void signal_watch_begin(struct signal_watch *watch, const char *node, uint32_t job, uint32_t step);
 /* Has somebody waited for SIGNAL_HELD_MS for slurmstepd to answer? To be called now and then. */
 bool signal_watch_look(struct signal_watch *watch, int64_t now);
-
-/* slurmd's connections to the socket that this process has accepted, by their inodes; at most
- * SIGNAL_PEERS. */
-int signal_peers(const char *socket, uint64_t inodes[static SIGNAL_PEERS]);
 
 /* ---- task-gpus: do the tasks of a step see all of its GPUs on the node, or only their own? */
 

@@ -31,7 +31,7 @@ enum step_kind step_kind(uint32_t step)
     }
 }
 
-enum step_daemon step_info_daemon(const char *program)
+static enum step_daemon daemon_of(const char *program)
 {
     static const struct {
         const char *name;
@@ -203,7 +203,7 @@ static int read_nodes(const struct step_items *items, char *const *env, struct t
     if (hosts.count != items->n_nodes)
         return tccl_fail(err, "SLURM_STEP_NODELIST (%.80s) has %zu nodes, the step %u", list,
                          hosts.count, items->n_nodes);
-    enum step_daemon daemon = step_info_daemon(items->program);
+    enum step_daemon daemon = daemon_of(items->program);
     if (daemon != STEP_DAEMON_NONE)
         step->launch = TCCL_LAUNCH_DAEMONS;
     return daemon == STEP_DAEMON_BELOW ? add_script_node(env, &hosts, step, err) : 0;

@@ -42,7 +42,9 @@ static bool is_peer(int fd, const char *socket, uint64_t *inode)
     return true;
 }
 
-int signal_peers(const char *socket, uint64_t inodes[static SIGNAL_PEERS])
+/* slurmd's connections to the socket that this process has accepted, by their inodes; at most
+ * SIGNAL_PEERS. */
+static int find_peers(const char *socket, uint64_t inodes[static SIGNAL_PEERS])
 {
     DIR *fds = opendir("/proc/self/fd");
     int count = 0;
@@ -65,7 +67,7 @@ void signal_watch_begin(struct signal_watch *watch, const char *node, uint32_t j
 {
     *watch = (struct signal_watch){.since = 0};
     snprintf(watch->socket, sizeof(watch->socket), "/%.255s_%u.%u", node, job, step);
-    watch->n_first = signal_peers(watch->socket, watch->first);
+    watch->n_first = find_peers(watch->socket, watch->first);
 }
 
 bool signal_watch_look(struct signal_watch *watch, int64_t now)
@@ -74,7 +76,7 @@ bool signal_watch_look(struct signal_watch *watch, int64_t now)
     bool held = false;
     if (now < watch->since + SIGNAL_HELD_MS)
         return false;
-    int count = signal_peers(watch->socket, inodes);
+    int count = find_peers(watch->socket, inodes);
     for (int i = 0; i < count; i++)
         held |= is_among(inodes[i], watch->held, watch->n_held) &&
                 !is_among(inodes[i], watch->first, watch->n_first);

@@ -18,7 +18,9 @@
 
 /* This node */
 
-void answer_without(struct step *step, enum tccl_reason cause, const char *fmt, ...)
+/* A ring has been given out, and this node alone is without, for that reason. */
+__attribute__((format(printf, 3, 4))) static void
+answer_without(struct step *step, enum tccl_reason cause, const char *fmt, ...)
 {
     const struct tccl_step *join = step->join;
     char why[256];

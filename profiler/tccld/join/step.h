@@ -274,9 +274,6 @@ void claims_clear(struct step *step);
 
 /* A ring has been given out: writes this node's plan, or leaves this node without. */
 void answer_apply(struct step *step);
-/* A ring has been given out, and this node alone is without, for that reason. */
-__attribute__((format(printf, 3, 4))) void answer_without(struct step *step, enum tccl_reason cause,
-                                                          const char *fmt, ...);
 
 /* Answers the first JOIN, and counts that; answers others that wait. */
 void answer_join(struct step *step);
