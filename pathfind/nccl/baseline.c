@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "nccl/nccl-search.h"
+#include "nccl/topo.h"
 
 /* What NCCL treats as one node: the machine, or a part of it. */
 struct part {

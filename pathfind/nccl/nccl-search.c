@@ -5,7 +5,7 @@
  * slower. It tries the next GPUs in an order of preference and gives up after a number of steps.
  * Its result therefore depends on the order of tries, on step limits and on rounding, all of which
  * are reproduced here exactly, also where they look arbitrary. */
-#include "nccl/nccl-search.h"
+#include "nccl/topo.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "ring/reach.h"
 #include "ring/ring.h"
-#include "ring/room.h"
 
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
                       struct tccl_worth *worth, struct tccl_error *err)

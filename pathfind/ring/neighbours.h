@@ -6,6 +6,7 @@
 #pragma once
 
 #include "chain/ring-set.h"
+#include "machine/machine.h"
 #include "machine/sides.h"
 #include "ring/node-class.h"
 
@@ -73,7 +74,7 @@ struct tccl_candidates {
     double noise;
     const struct tccl_floor *floor;     /* who harms comes last; NULL: nobody is asked */
     const struct tccl_machine *machine; /* of as good ones, but for a little, the one that leaves
-                                         * most room (room.h); NULL: the first one */
+                                         * most room (neighbours.h); NULL: the first one */
     int *work; /* transfers that may still be rated, while there is something; NULL: any number */
     int cost;  /* of these so many with each candidate, beside its own */
 };
@@ -120,3 +121,20 @@ struct tccl_launched {
  * with err. */
 int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *table, int most,
                        struct tccl_launched *launch, struct tccl_error *err);
+
+/* room.c: what rings on a part of a node take that steps on its other GPUs would need: memories
+ * next to those only, links of switches that they are below, too, and NICs. */
+
+/* What a chain may be slower than the best one, as a part of it, or its shares less, to leave room
+ * to others. */
+#define TCCL_MOST_FOR_ROOM 0.02
+
+/* How many of a chain's bounces and ports go through memories that are next to none of its GPUs. */
+int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *chain);
+
+/* Does a ring set take more than a single chain would: more bounces through such memories in one of
+ * its (closed) rings; more rings over a NIC that is next to other GPUs, too, or over the link of a
+ * switch that they are below; or more NICs, and more than the part of all NICs that its GPUs are of
+ * all GPUs (one at least)? No set of all GPUs does. single may be empty. */
+bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_ring_set *set,
+                         const struct tccl_chain *single);

@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "ring/latency.h"
+#include "ring/neighbours.h"
 #include "ring/reach.h"
-#include "ring/room.h"
 
 void tccl_node_class_free(struct tccl_node_class *class)
 {

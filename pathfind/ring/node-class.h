@@ -84,7 +84,7 @@ static inline struct tccl_seen *tccl_class_ring(const struct tccl_node_class *cl
 const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_machine *machine);
 
 enum tccl_view {
-    TCCL_VIEW_JOB,    /* on a part of a node without the sets that take room (ring/room.h) */
+    TCCL_VIEW_JOB,    /* on a part of a node without the sets that take room (ring/neighbours.h) */
     TCCL_VIEW_HIDDEN, /* so, for tasks that see only their own GPUs: what has no P2P, against the
                          same baselines (what NCCL does about P2P to GPUs that it can't open is not
                          known here) */

@@ -1,5 +1,5 @@
 /* room.c: what rings on a part of a node leave to others. */
-#include "ring/room.h"
+#include "ring/neighbours.h"
 
 #include "machine/links.h"
 

@@ -12,8 +12,8 @@
 
 #include "base/cleanup.h"
 #include "machine/links.h"
+#include "search/model-table.h"
 #include "search/rings.h"
-#include "search/table-sets.h"
 #include "search/task.h"
 
 enum {

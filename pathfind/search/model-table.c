@@ -9,7 +9,6 @@
 #include "ring/reach.h"
 #include "search/beside.h"
 #include "search/likeness.h"
-#include "search/table-sets.h"
 
 #define GAP 0.03
 #define ANY_RING 1e9 /* a gap with which the first ring will do */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "ring/room.h"
+#include "ring/neighbours.h"
 #include "search/task.h"
 
 /* How many rings and chains at least this part of the best one are worth keeping. */

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "search/simplex.h"
 
 enum { MAX_CUTS = 96, CUTS = 8, ROUNDS = 20, STEPS = 14, WHOLE = 40, TRIES = 16 };
 /* What is to be gained at least by looking at GPUs' memories. */

@@ -1,7 +1,7 @@
 /* simplex.c: the simplex method on a dense table (G. Dantzig). Many limits are 0 here, where steps
  * gain nothing and could go round in circles: so limits are raised by tiny, unequal amounts, which
  * makes the result a little too large, never too small. */
-#include "search/simplex.h"
+#include "search/rings.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* table-sets.c: the ring sets of a chain table: which ones are looked for, and where from. */
-#include "search/table-sets.h"
+#include "search/model-table.h"
 
 #include <math.h>
 #include <stdlib.h>

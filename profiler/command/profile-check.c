@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/folder.h"
 #include "command/profile-command.h"
-#include "fill/drift.h"
+#include "fill/fill.h"
 #include "profile/verdict.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include "base/command.h"
 #include "command/profile-command.h"
 #include "discover/discover-topology.h"
-#include "report/gres-links.h"
+#include "report/report.h"
 
 enum { ANSWER_MS = 5000 };
 

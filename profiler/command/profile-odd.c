@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "command/profile-command.h"
 #include "doctor/doctor.h"
-#include "report/odd.h"
+#include "report/report.h"
 
 enum { LEAST_LOOKS = 5 };        /* the first ones may be too early */
 static const double EVERY = 1.0; /* seconds between looks at the links */

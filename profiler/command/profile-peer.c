@@ -18,7 +18,6 @@
 #include "command/profile-command.h"
 #include "discover/discover.h"
 #include "measure/peer/peer-hello.h"
-#include "measure/peer/peer-places.h"
 #include "measure/peer/peer-stream.h"
 
 enum {

@@ -9,7 +9,6 @@
 #include "command/profile-command.h"
 #include "discover/discover.h"
 #include "fill/fill.h"
-#include "fill/progress.h"
 
 enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };
 

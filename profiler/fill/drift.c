@@ -1,13 +1,12 @@
 /* drift.c: draws a sample of a profile, measures it again, and judges whether the profile still
  * holds. */
-#include "fill/drift.h"
+#include "fill/fill.h"
 
 #include <math.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/numberset.h"
-#include "fill/fill.h"
 #include "fill/run-meter.h"
 #include "measure/pool/workers.h"
 #include "nccl/baseline.h"

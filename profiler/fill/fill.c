@@ -8,13 +8,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/numberset.h"
-#include "fill/pairs.h"
+#include "fill/run-meter.h"
 #include "ring/reach.h"
 #include "search/beside.h"
 #include "search/model-table.h"
 #include "search/oddity.h"
 #include "search/search.h"
-#include "search/table-sets.h"
 
 static const double MATRIX_PART = 0.25; /* of the time, at most */
 static const double PART = 0.5;         /* of the time that is left, for what comes first */

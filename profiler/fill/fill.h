@@ -1,8 +1,11 @@
 /* fill.h: fills a profile: searches the chains of one GPU set after the other. */
 #pragma once
 
+#include <stdio.h>
+
 #include "measure/backends/backend.h"
 #include "profile/cache.h"
+#include "search/symmetry.h"
 
 /* ---- which GPU sets, and which of them side by side (gpusets.c) ---- */
 
@@ -44,7 +47,7 @@ int tccl_splits_sets(const struct tccl_split *splits, int n_splits, uint32_t **s
 
 /* What a run does now: measured hardware first gets its matrix (firstsets.c), then the transfers
  * that show which parts of it are alike, --neighbours: what pairs of transfers do to each other
- * (pairs.h), then its chains; --neighbours: then what steps do to each other (fill-together.c). */
+ * (fill.h), then its chains; --neighbours: then what steps do to each other (fill-together.c). */
 enum tccl_fill_phase {
     TCCL_FILL_MATRIX,
     TCCL_FILL_SYMMETRY,
@@ -133,3 +136,96 @@ enum { TCCL_FIRST_SETS = 600 };
  * machines the first TCCL_FIRST_SETS. Returns how many and *sets (the caller's), or -1 with err. */
 int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
                     struct tccl_error *err);
+
+/* drift.c: does a profile still hold? A sample of its sets, measured again. */
+
+enum { TCCL_DRIFT_SETS = 1000, TCCL_DRIFT_WHAT = 48 };
+
+enum tccl_drift_verdict {
+    TCCL_DRIFT_HOLDS,
+    TCCL_DRIFT_DRIFTED,
+    TCCL_DRIFT_UNCLEAR, /* half of the sample or more can't be told: noisy, or can't be measured */
+};
+
+struct tccl_drift_set {
+    struct tccl_set set;
+    char what[TCCL_DRIFT_WHAT]; /* "best ring of GPUs 0-3", "alone", "random" */
+    double then, now;           /* GB/s */
+    double limit;               /* now / then may differ from 1 by so much */
+    double spread_then, spread;
+    bool drifted, noisy, failed;
+};
+
+struct tccl_drift {
+    struct tccl_drift_set *sets; /* those measured again, in order */
+    int count, drifted, noisy, failed;
+    double median; /* of now / then; 0: nothing can be told */
+    double limit;  /* median of the limits: of one set smaller changes are not seen */
+    int worst;     /* whose bandwidth changed most; -1 */
+    enum tccl_drift_verdict verdict;
+};
+
+struct tccl_drift_options {
+    int sets;       /* at most, up to TCCL_DRIFT_SETS */
+    double seconds; /* 0: no limit; one set is measured in any case */
+    unsigned seed;  /* of the sets that are drawn */
+    /* Called before each set, may be NULL; non-zero stops. */
+    int (*progress)(void *context, int done, int count);
+    void *context;
+};
+
+/* Measures again: the best chains and NCCL's own, of the whole node first; transfers alone; and
+ * sets that are drawn. A set that differs by more than four times the noise, or
+ * one and a half times its spreads, is measured three times, and has drifted only if all say so;
+ * so has the profile if the median of five sets or more differs by one and a half times these.
+ * Nothing is written. Returns 0; 1 if progress stopped it; -1 with err (nothing measured yet, the
+ * back end can't go on). clear is right after all. */
+int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
+                     const struct tccl_drift_options *options, struct tccl_drift *drift,
+                     struct tccl_error *err);
+void tccl_drift_clear(struct tccl_drift *drift);
+
+/* pairs.c: what two GPUs of different jobs do to each other: two transfers at once, one of each. */
+
+struct tccl_pairs {
+    struct tccl_run_meter *meter;
+    const struct tccl_symmetry *symmetry; /* NULL: none */
+    bool (*stop)(void *context);          /* called before each measurement */
+    void *context;
+};
+
+/* Measures each transfer alone that chains have between GPUs, and then pairs of them that have no
+ * GPU in common: of those that are alike one, and a second one, of other GPUs, if it collapses
+ * (search/oddity.h), each of them twice; all if that one does not. Pairs below one switch come
+ * first; no more than TCCL_MAX_PAIRS that do not collapse. What is known is not measured again.
+ * Returns 0, also if stop ended it; -1 with err, as tccl_run_meter_measure, or without memory. */
+enum { TCCL_MAX_PAIRS = 500 };
+int tccl_pairs_measure(const struct tccl_pairs *pairs, struct tccl_error *err);
+
+/* progress.c: how far tccl-profile is, on one line: redrawn with a bar on a terminal; elsewhere a
+ * line a second at first, later one in ten seconds. */
+
+struct tccl_progress_line {
+    FILE *out; /* NULL: says nothing */
+    const char *machine;
+    bool terminal;
+    bool drawn;
+    int percent;         /* never goes back */
+    double begun, shown; /* seconds of a clock that never jumps */
+    double prepared;     /* seconds before the chains, whose work is what is judged by */
+};
+
+void tccl_progress_begin(struct tccl_progress_line *line, FILE *out, const char *machine);
+void tccl_progress_show(struct tccl_progress_line *line, const struct tccl_fill_progress *progress);
+
+/* The summary, in place of the line. rc as tccl_fill returned it: after -1 the line only goes.
+ * note: what else is to be said, or "". */
+void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_progress *progress,
+                       int rc, const char *note);
+
+/* The line itself, of at most width columns on a terminal, without a newline. elapsed: seconds
+ * since the begin. */
+enum { TCCL_PROGRESS_TEXT = 512 };
+void tccl_progress_format(struct tccl_progress_line *line,
+                          const struct tccl_fill_progress *progress, double elapsed, int width,
+                          char text[static TCCL_PROGRESS_TEXT]);

@@ -1,12 +1,13 @@
 /* pairs.c: pairs of transfers, of each kind one, and a second one of those that collapse; all where
  * these two differ. */
-#include "fill/pairs.h"
+#include "fill/fill.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "fill/run-meter.h"
 #include "search/oddity.h"
 
 enum { MOST = TCCL_MAX_GPUS * (TCCL_MAX_GPUS - 1 + 2 * TCCL_MAX_MEMORIES) };

@@ -1,6 +1,6 @@
 /* progress.c: the line that shows the progress of a run. It is drawn within the width of the
  * terminal and never goes back, whatever the estimate does. */
-#include "fill/progress.h"
+#include "fill/fill.h"
 
 #include <math.h>
 #include <stdlib.h>

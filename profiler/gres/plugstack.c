@@ -1,5 +1,5 @@
 /* plugstack.c: reads plugstack.conf with its includes, as Slurm does. */
-#include "gres/plugstack.h"
+#include "gres/slurm-conf.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * that is found by PATH might be another one, of another version. A process can call itself what it
  * likes, and users can start programs of root's: so what is run or read has to be root's, and of
  * several processes those count for which slurmd's unit or pid file speaks. */
-#include "gres/slurmd.h"
+#include "gres/gres.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* bandwidths.c: bandwidth matrices. */
-#include "report/bandwidths.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* congestion.c: transfer sets that stay far below what their parts reach alone. */
-#include "report/congestion.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdlib.h>

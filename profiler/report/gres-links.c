@@ -1,5 +1,5 @@
 /* gres-links.c: a profile's bandwidths as numbers for Links= of gres.conf. */
-#include "report/gres-links.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* odd.c: figures that are off among equals. Equal is what the symmetries of the description take to
  * each other, whatever was measured. */
-#include "report/odd.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "acct/acct-filter.h"
 #include "acct/acct-ring.h"
-#include "acct/acct-time.h"
 #include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fileio.h"

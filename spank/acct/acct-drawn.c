@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "acct/acct-fields.h"
 #include "acct/acct-ring.h"
+#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/state.h"

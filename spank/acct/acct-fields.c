@@ -1,14 +1,12 @@
 /* acct-fields.c: the fields that tcclacct shows of a record. Most are members of it, as the table
  * of a step's members has them (client/step-fields.h). */
-#include "acct/acct-fields.h"
+#include "acct/acct.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "acct/acct-filter.h"
-#include "acct/acct-time.h"
 #include "base/fields.h"
 #include "client/step-fields.h"
 

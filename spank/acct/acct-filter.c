@@ -1,5 +1,5 @@
 /* acct-filter.c: what tcclacct's options ask for. */
-#include "acct/acct-filter.h"
+#include "acct/acct.h"
 
 #include <ctype.h>
 #include <errno.h>

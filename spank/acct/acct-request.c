@@ -1,11 +1,9 @@
 /* acct-request.c: which records are asked for, and the query for them. */
-#include "acct/acct-request.h"
+#include "acct/acct.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-#include "acct/acct-time.h"
-#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "client/client.h"

@@ -56,7 +56,7 @@ struct acct_drawn {
 int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_error *err);
 void acct_drawn_clear(struct acct_drawn *drawn);
 
-/* A field of the record (acct-fields.h) as the table shows it. Borrowed from drawn; "" where there
+/* A field of the record (acct.h) as the table shows it. Borrowed from drawn; "" where there
  * is none, or no memory. */
 const char *acct_drawn_field(struct acct_drawn *drawn, const json_t *record, const char *name);
 /* A node by its index: its name; "node 3" where the ring's text does not come so far. */

@@ -1,13 +1,11 @@
 /* acct-summary.c: the summary of many records, for a terminal and as a page. */
-#include "acct/acct-summary.h"
+#include "acct/acct.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "acct/acct-time.h"
-#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "draw/doc.h"

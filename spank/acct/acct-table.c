@@ -1,5 +1,5 @@
 /* acct-table.c: records as a table or in parsable form. */
-#include "acct/acct-table.h"
+#include "acct/acct.h"
 
 #include <stdlib.h>
 #include <string.h>

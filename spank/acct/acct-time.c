@@ -1,5 +1,5 @@
 /* acct-time.c: times in the syntax of Slurm's commands. */
-#include "acct/acct-time.h"
+#include "acct/acct.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "acct/acct-fields.h"
-#include "acct/acct-filter.h"
 #include "acct/acct.h"
 #include "base/options.h"
 #include "base/reason.h"

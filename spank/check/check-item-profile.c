@@ -17,7 +17,7 @@
 #include "gres/gres.h"
 #include "profile/cache.h"
 #include "profile/verdict.h"
-#include "report/gres-links.h"
+#include "report/report.h"
 
 enum {
     DAY = 86400,

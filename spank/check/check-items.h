@@ -10,9 +10,8 @@
 
 #include "client/conf.h"
 #include "client/policy.h"
-#include "gres/plugstack.h"
+#include "gres/gres.h"
 #include "gres/slurm-conf.h"
-#include "gres/slurmd.h"
 
 /* ---- check-result: what one item of tccl-check found out, and how that is shown. */
 

@@ -9,8 +9,8 @@
 #include "ring/neighbours.h"
 #include "ring/ring.h"
 #include "search/beside.h"
+#include "search/model-table.h"
 #include "search/place.h"
-#include "search/table-sets.h"
 
 enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, BENCH_OTHERS = 150, BENCH_SETS = 300, PAIRS = 128 };
 

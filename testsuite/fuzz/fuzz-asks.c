@@ -4,7 +4,7 @@
 #include "client/key.h"
 #include "fuzz.h"
 #include "records/record.h"
-#include "tccld/jobs/record-claims.h"
+#include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/joint.h"
 #include "tccld/join/node-profile.h"

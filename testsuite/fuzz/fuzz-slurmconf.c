@@ -1,7 +1,6 @@
 /* slurm.conf and plugstack.conf, as tccl-check reads them. Their includes are followed within a
  * folder of their own; inputs that would lead out of it are left out. */
 #include "fuzz.h"
-#include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
 
 static char path[PATH_MAX];

@@ -1,5 +1,5 @@
 /* Times as tcclacct's options and SLURM_TIME_FORMAT have them. */
-#include "acct/acct-time.h"
+#include "acct/acct.h"
 #include "fuzz.h"
 
 enum { NOW = 1764000000 };

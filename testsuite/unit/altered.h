@@ -6,8 +6,8 @@
 #include "owned.h"
 #include "random-model.h"
 #include "ring/ring.h"
+#include "search/model-table.h"
 #include "search/search.h"
-#include "search/table-sets.h"
 
 /* The model's file. The caller drops the reference. */
 static json_t *altered_json(const char *name)

@@ -1,7 +1,6 @@
 /* test-acct-summary.c: a summary as people read it. */
 #include <locale.h>
 
-#include "acct/acct-summary.h"
 #include "acct/acct.h"
 #include "check.h"
 #include "draw/term.h"

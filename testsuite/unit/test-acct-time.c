@@ -4,7 +4,7 @@
 
 #include <slurm/slurm_errno.h>
 
-#include "acct/acct-time.h"
+#include "acct/acct.h"
 #include "check.h"
 
 /* Of libslurm; its headers do not declare them. */

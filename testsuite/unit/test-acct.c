@@ -1,9 +1,6 @@
 /* test-acct.c: what tcclacct is made of: times, filters, fields and the table. */
 #include <locale.h>
 
-#include "acct/acct-filter.h"
-#include "acct/acct-table.h"
-#include "acct/acct-time.h"
 #include "acct/acct.h"
 #include "check.h"
 

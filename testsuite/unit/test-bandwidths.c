@@ -1,7 +1,7 @@
 /* Bandwidth matrices: each cell is the set that its title says; what is not known is not a number.
  */
 #include "profiles.h"
-#include "report/bandwidths.h"
+#include "report/report.h"
 
 enum { LINE = 100 };
 

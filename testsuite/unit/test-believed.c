@@ -1,6 +1,6 @@
 /* test-believed.c: the time by which records get old, under clocks that are wrong. */
 #include "check.h"
-#include "tccld/journal/believed.h"
+#include "tccld/journal/journal-internal.h"
 
 #define DAY ((int64_t)BELIEVED_DAY)
 #define NOON ((int64_t)1764000000)

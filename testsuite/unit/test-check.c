@@ -3,9 +3,8 @@
 #include "base/command.h"
 #include "check.h"
 #include "check/check-items.h"
-#include "gres/plugstack.h"
+#include "gres/gres.h"
 #include "gres/slurm-conf.h"
-#include "gres/slurmd.h"
 
 static const char *put(const char *name, const char *text)
 {

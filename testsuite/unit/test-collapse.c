@@ -3,6 +3,7 @@
  * beside them, steps one after the other, by the model and as measured. The machine's rule is
  * written here once more, by its owners' words. */
 #include "fill/fill.h"
+#include "fill/run-meter.h"
 #include "owned.h"
 #include "profiles.h"
 #include "ring/groups.h"
@@ -12,7 +13,6 @@
 #include "search/model-table.h"
 #include "search/search.h"
 #include "search/symmetry.h"
-#include "search/table-sets.h"
 
 OWNED(backend, struct tccl_backend, tccl_backend_close)
 OWNED(tables, struct tccl_model_tables, tccl_model_tables_free)

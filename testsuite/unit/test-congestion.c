@@ -1,7 +1,7 @@
 /* Congested loads: which are listed. */
 #include "profile/measured.h"
 #include "profiles.h"
-#include "report/congestion.h"
+#include "report/report.h"
 
 static const double threshold = 0.9;
 

@@ -10,11 +10,8 @@
 #include "client/frame.h"
 #include "client/message.h"
 #include "tccld/net/front.h"
-#include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"
-#include "tccld/net/seal.h"
 #include "tccld/net/share.h"
-#include "tccld/net/turns.h"
 
 enum { USER = 1000, TCCLD = 999, PATIENCE_MS = 120000, SOON_MS = 50, PAGE = 200000 };
 

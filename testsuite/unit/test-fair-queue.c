@@ -1,6 +1,6 @@
 /* test-fair-queue.c: users take queue, whatever one of them asks for. */
 #include "check.h"
-#include "tccld/journal/fair-queue.h"
+#include "tccld/journal/journal-internal.h"
 
 enum { MOST = 40, EACH = 16, USERS = 5, ROUNDS = 20000 };
 

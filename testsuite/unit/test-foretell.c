@@ -3,6 +3,7 @@
  * have a limit of which nothing in the description tells. */
 #include "base/fields.h"
 #include "fill/fill.h"
+#include "fill/run-meter.h"
 #include "machines.h"
 #include "owned.h"
 #include "random-model.h"

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "check.h"
-#include "gres/slurmd.h"
 
 static struct tccl_gres list;
 

@@ -1,6 +1,6 @@
 /* What squeue says of a job: which lines are believed, and what comes of a record by them. */
 #include "check.h"
-#include "tccld/jobs/job-facts.h"
+#include "tccld/jobs/jobs.h"
 
 enum { ROUNDS = 20000 };
 

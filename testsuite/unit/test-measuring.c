@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include "check.h"
-#include "fill/drift.h"
 #include "fill/fill.h"
 #include "fill/run-meter.h"
 #include "rough.h"

@@ -6,7 +6,6 @@
 #include "check.h"
 #include "client/credential.h"
 #include "rig.h"
-#include "tccld/rights/monitor-wire.h"
 
 enum { SOMEBODY = 65532, JOBS_USER = 65531 };
 #define MESSAGE "{\"v\":1,\"type\":\"here\"}"

@@ -2,7 +2,7 @@
  * is found, on its device. */
 #include "machines.h"
 #include "profile/measured.h"
-#include "report/odd.h"
+#include "report/report.h"
 
 static const struct tccl_machine *machine;
 static struct tccl_matrix matrices[TCCL_MATRICES];

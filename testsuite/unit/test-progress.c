@@ -1,5 +1,5 @@
 /* The line that says how far a run is: what it tells, and that it fits the terminal. */
-#include "fill/progress.h"
+#include "fill/fill.h"
 
 #include "check.h"
 

@@ -6,8 +6,8 @@
 #include "owned.h"
 #include "random-model.h"
 #include "ring/node-class.h"
+#include "search/model-table.h"
 #include "search/search.h"
-#include "search/table-sets.h"
 
 enum { ROUNDS = 100, OTHERS = 100000 };
 

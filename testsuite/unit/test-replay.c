@@ -1,5 +1,5 @@
 /* Messages count once. */
-#include "tccld/net/replay.h"
+#include "tccld/net/front.h"
 
 #include "check.h"
 #include "client/credential.h"

@@ -4,7 +4,7 @@
 
 #include "machines.h"
 #include "random-model.h"
-#include "ring/room.h"
+#include "ring/neighbours.h"
 
 enum { SETS = 4000, STOPS = 64 };
 
@@ -213,7 +213,7 @@ static bool takes(const struct tccl_machine *machine, const char *text, const ch
     return tccl_set_takes_room(machine, &set, &one.rings[0]);
 }
 
-/* What the words of room.h mean, on a machine with two NICs and four switches of two GPUs. */
+/* What the words of neighbours.h mean, on a machine with two NICs and four switches of two GPUs. */
 TEST(examples)
 {
     const struct tccl_machine *machine = machine_of("dual-8gpu");

@@ -3,8 +3,8 @@
  */
 #include "chain/tree-rate.h"
 #include "check.h"
-#include "nccl/nccl-search.h"
 #include "nccl/shim-nccl.h"
+#include "nccl/topo.h"
 /* The parts of a topo, to make one of a topology file. */
 #include "nccl/topo.c"
 

@@ -9,8 +9,8 @@
 #include "ring/neighbours.h"
 #include "ring/ring.h"
 #include "search/beside.h"
+#include "search/model-table.h"
 #include "search/search.h"
-#include "search/table-sets.h"
 
 OWNED(groups, struct tccl_groups, tccl_groups_free)
 OWNED(together, struct tccl_together, tccl_together_free)

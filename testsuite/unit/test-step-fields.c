@@ -5,7 +5,7 @@
  */
 #include <sys/types.h>
 
-#include "acct/acct-fields.h"
+#include "acct/acct.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "client/hostlist.h"

@@ -6,9 +6,9 @@
 #include "entries.h"
 #include "machines.h"
 #include "owned.h"
+#include "search/model-table.h"
 #include "search/search.h"
 #include "search/setmap.h"
-#include "search/table-sets.h"
 
 static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
 {

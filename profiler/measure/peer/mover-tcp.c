@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "measure/peer/peer-hello.h"
-#include "measure/peer/peer-places.h"
 #include "measure/peer/peer-stream.h"
 #include "measure/pool/mover.h"
 

@@ -1,6 +1,6 @@
 /* peer-places.c: from NICs to network interfaces (/sys) and their addresses; and from a peer to the
  * interface by which it is reached. */
-#include "measure/peer/peer-places.h"
+#include "measure/peer/peer-stream.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "measure/pool/child.h"
 #include "measure/pool/run.h"
 
 /* From the word that starts a run to the start: each member must wake up for it. */

@@ -1,6 +1,6 @@
 /* job-facts.c: reads what squeue prints of a job, compares it with what a step claims, and corrects
  * records by it. */
-#include "tccld/jobs/job-facts.h"
+#include "tccld/jobs/jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

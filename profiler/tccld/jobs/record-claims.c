@@ -1,10 +1,9 @@
 /* record-claims.c: a record waits for slurmctld's answer in memory, a few milliseconds as a rule
  * and JOBS_ASK_MS at most; the ledger counts it as under way meanwhile. */
-#include "tccld/jobs/record-claims.h"
+#include "tccld/jobs/jobs.h"
 
 #include <stdlib.h>
 
-#include "tccld/jobs/jobs.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"
 

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "client/message.h"
 #include "records/record.h"
-#include "tccld/jobs/record-claims.h"
+#include "tccld/jobs/jobs.h"
 #include "tccld/join/built-sum.h"
 #include "tccld/join/evidence-file.h"
 #include "tccld/join/node-tree.h"

@@ -9,7 +9,7 @@
 #include "client/conf.h"
 #include "client/message.h"
 #include "client/step-json.h"
-#include "tccld/jobs/record-claims.h"
+#include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/main/metrics.h"

@@ -9,7 +9,7 @@
 #include "client/conf.h"
 #include "client/message.h"
 #include "client/step-json.h"
-#include "tccld/jobs/record-claims.h"
+#include "tccld/jobs/jobs.h"
 #include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
 

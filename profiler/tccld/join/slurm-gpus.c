@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "gres/gres.h"
 #include "gres/slurm-conf.h"
-#include "gres/slurmd.h"
 #include "profile/stamp.h"
 #include "tccld/main/log.h"
 

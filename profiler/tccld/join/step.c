@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/step-json.h"
-#include "tccld/jobs/record-claims.h"
+#include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/evidence-file.h"
 #include "tccld/join/node-tree.h"

@@ -4,7 +4,7 @@
  * hours has lost nothing. While there are no records it is the clock's: a machine may start for the
  * first time without one. What is removed goes by the newest records besides: where no records
  * come, or all of them are misdated, nothing gets too old. */
-#include "tccld/journal/believed.h"
+#include "tccld/journal/journal-internal.h"
 
 static int64_t least(int64_t a, int64_t b)
 {

@@ -1,5 +1,5 @@
 /* A queue in rounds: each holds at most one entry of each user. */
-#include "tccld/journal/fair-queue.h"
+#include "tccld/journal/journal-internal.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -3,13 +3,69 @@
 
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "client/key.h"
-#include "tccld/journal/believed.h"
 #include "tccld/journal/journal.h"
-#include "tccld/journal/losses.h"
 #include "tccld/main/log.h"
+#include "tccld/main/run-dir.h"
+
+/* believed.c: what time it is, as far as records go by it. */
+
+struct believed {
+    int64_t now;    /* unix time; 0: not known yet */
+    int64_t at_ms;  /* of CLOCK_MONOTONIC: when that was so */
+    int64_t newest; /* start of the newest record whose time is believed; 0: there is none */
+};
+
+enum {
+    BELIEVED_DAY = 24 * 3600,
+    BELIEVED_FAR = 30 * BELIEVED_DAY,   /* a record of that long after now, */
+    BELIEVED_LONG = 366 * BELIEVED_DAY, /* or so long before KeepRecords=, is misdated */
+    BELIEVED_RATE = 3,                  /* seconds a second by which it comes up with the clock */
+};
+
+/* What is known at the start: what was believed last (0: nothing yet), the newest record, the
+ * clock's time. */
+void believed_begin(struct believed *believed, int64_t last, int64_t newest, int64_t clock,
+                    int64_t now_ms);
+/* A look at the clock and at the newest record. */
+void believed_look(struct believed *believed, int64_t newest, int64_t clock, int64_t now_ms);
+/* The time now, without a look. */
+int64_t believed_now(const struct believed *believed, int64_t now_ms);
+
+/* Records of steps that started before that are too old for so many days of keeping them; 0: none
+ * is (days is 0, or there are no records). */
+int64_t believed_oldest(const struct believed *believed, int days, int64_t clock, int64_t now_ms);
+/* Is a record that comes now dated so far off that its time can't be right? */
+bool believed_misdated(const struct believed *believed, int64_t start, int days, int64_t now_ms);
+
+/* losses.c: how many records of this node are on no disk: those that wait to be, and those that
+ * were lost, however tccld ended. */
+
+enum { LOSSES_LEDGER = 16 /* hexadecimal digits */ };
+
+struct losses {
+    char ledger[LOSSES_LEDGER + 1]; /* its number */
+    struct run_dir *run_dir;
+    int fd;              /* of the ledger; -1: there is none, and the numbers end with tccld */
+    int64_t pending;     /* records that neither a disk nor another node has yet */
+    int64_t count;       /* records that were lost */
+    int64_t first, last; /* when, unix time; 0: none was */
+};
+
+/* Opens the ledger, a file in RunDir (by which it is written), or makes it. What was pending when
+ * the tccld before was killed is lost. Returns how many records that were. */
+int64_t losses_open(struct losses *losses, struct run_dir *run_dir, const char *path, int64_t now);
+void losses_close(struct losses *losses);
+
+/* A record has come, or (-1) has got where it is safe. */
+void losses_pend(struct losses *losses, int change);
+/* Records are lost; pending: how many of them were. */
+void losses_count(struct losses *losses, int64_t count, int pending, int64_t now);
 
 struct disk_task;
 
@@ -163,3 +219,24 @@ int questions_open(struct journal *journal, struct tccl_error *err);
 /* Drops those that wait and ends those under way, for which it waits that long. Returns 0; 1: one
  * is stuck, and uses the journal until the end of the process. */
 int questions_close(struct journal *journal, int wait_ms);
+
+/* fair-queue.c: what waits to be done one after the other, so that all users get their turn,
+ * however much one of them asks for. */
+
+struct fair_queue;
+
+/* For at most that many things, of them at most that many of one user. NULL without memory. */
+struct fair_queue *fair_queue_new(int most, int most_of_one);
+/* Nothing may wait in it. NULL is fine. */
+void fair_queue_free(struct fair_queue *queue);
+
+/* Puts what in, behind all that the user (anything that tells users apart) has in there. unbounded:
+ * no bound holds for this user. Returns 0, or -1 when there are too many, or without memory. */
+int fair_queue_add(struct fair_queue *queue, uid_t user, int unbounded, void *what);
+/* Takes out what is next, NULL if there is nothing: users take turns, and of a user the oldest
+ * comes first. */
+void *fair_queue_take(struct fair_queue *queue);
+/* The same, but nothing of users who have to wait. */
+void *fair_queue_take_unless(struct fair_queue *queue,
+                             int (*has_to_wait)(const void *context, uid_t user),
+                             const void *context);

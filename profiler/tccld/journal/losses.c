@@ -1,7 +1,7 @@
 /* A ledger of one line, whose length never changes: it is written in place whenever a record comes
  * or is safe, without waiting for a disk (RunDir is in memory as a rule), and holds also when the
  * disk is full or tccld is killed. */
-#include "tccld/journal/losses.h"
+#include "tccld/journal/journal-internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -11,7 +11,7 @@
 #include "records/lost.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"
-#include "tccld/journal/fair-queue.h"
+#include "tccld/journal/journal-internal.h"
 
 /* Questions that wait, and of them those of a user who sees no others' records. */
 enum { QUERIES = 512, QUERIES_EACH = 128, SUMMARIES = 64, SUMMARIES_EACH = 4 };

@@ -1,6 +1,6 @@
 /* reload.c: a name service or a file server may take its time to say who a user is, or what
  * tccl.conf contains; steps go on meanwhile. */
-#include "tccld/main/reload.h"
+#include "tccld/main/daemon.h"
 
 #include <signal.h>
 #include <stdlib.h>

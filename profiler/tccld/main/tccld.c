@@ -27,13 +27,10 @@
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
-#include "tccld/main/reload.h"
 #include "tccld/main/run-dir.h"
 #include "tccld/net/front.h"
-#include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"
 #include "tccld/net/share.h"
-#include "tccld/net/turns.h"
 #include "tccld/rights/monitor.h"
 
 enum { MUNGE_THREADS = 4, NAME_THREADS = 3, STOP_MS = 500, DESCRIPTORS = 8192 };

@@ -8,7 +8,6 @@
 #include "tccld/main/log.h"
 #include "tccld/net/front.h"
 #include "tccld/net/share.h"
-#include "tccld/net/turns.h"
 
 enum { LISTENERS = 16 };
 

@@ -19,7 +19,7 @@
 #include "client/frame.h"
 #include "client/message.h"
 #include "tccld/net/connection-internal.h"
-#include "tccld/net/frames.h"
+#include "tccld/net/front.h"
 
 enum { SHORT = 16384 /* bytes that need not be counted */, MOST_VALUES = 4096 };
 

@@ -1,6 +1,6 @@
 /* A frame is taken out of a buffer when all of it is there; one that is too long never is, and
  * nothing is allocated for it. */
-#include "tccld/net/frames.h"
+#include "tccld/net/front.h"
 
 #include <stdlib.h>
 

@@ -15,9 +15,7 @@
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/link.h"
-#include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"
-#include "tccld/net/seal.h"
 
 enum { RETRY_MS = 1000, RETRY_MOST_MS = 30000 };
 

@@ -3,13 +3,18 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
+#include <event2/buffer.h>
 #include <event2/event.h>
 
 #include "client/conf.h"
 #include "client/message.h"
+#include "tccld/main/daemon.h"
 #include "tccld/net/connection.h"
+#include "tccld/net/share.h"
 
 /* Who is at the other end, as far as it is known. */
 struct asker {
@@ -105,3 +110,82 @@ struct tcp_socket;
  * yet, it says so and tries again. Returns NULL with err: no memory. */
 struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err);
 void tcp_socket_free(struct tcp_socket *own); /* NULL is fine */
+
+/* frames.c: frames in libevent's buffers. */
+
+/* Takes one whole frame of 1 to limit bytes out of a buffer. *data is allocated (caller frees), has
+ * a NUL behind its *size bytes. Returns 1; 0: more bytes must come first; -1: the length is beyond
+ * the limit, or no memory. */
+int frames_take(struct evbuffer *in, size_t limit, char **data, size_t *size);
+/* Appends a frame. Returns 0, or -1 if it is beyond the limit or without memory. */
+int frames_add(struct evbuffer *out, const char *data, size_t size, size_t limit);
+
+/* replay.c: messages between machines that were heard already, so that none counts twice. munged's
+ * own replay detection stands in front of this, but is one host's and forgets when munged restarts.
+ */
+
+struct replay;
+
+struct replay *replay_new(void); /* NULL without memory */
+void replay_free(struct replay *replay);
+
+/* Remembers a message for as long as its credential is good. now: seconds of a clock that never
+ * jumps. Returns 0; -1 with err: heard before, or sent in an earlier life of its sender. Memory is
+ * bounded: of very many messages within a minute the oldest are forgotten. */
+int replay_check(struct replay *replay, const struct tccl_envelope *envelope, int64_t now,
+                 struct tccl_error *err);
+
+/* seal.c: credentials made and opened in the pool of munge threads. */
+
+enum { SEAL_PATIENCE_MS = 5000 /* the longest that a task may go on trying */ };
+
+/* Puts a text (taken over) in a credential for reader, until deadline. Calls done on the event loop
+ * with the credential, which it owns, or NULL and err. Returns 0, or -1 with err (done isn't
+ * called). */
+int seal_close(struct daemon *daemon, uid_t reader, char *text, int64_t deadline,
+               void (*done)(void *context, char *cred, const struct tccl_error *err), void *context,
+               struct tccl_error *err);
+
+/* Opens a credential (taken over). Calls done with who made it and the text in it, which it owns,
+ * or NULL and err. Returns as above. */
+int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
+              void (*done)(void *context, uid_t uid, char *text, size_t size,
+                           const struct tccl_error *err),
+              void *context, struct tccl_error *err);
+
+/* Does munge work, and have more to do than it has done? */
+bool seal_is_busy(const struct daemon *daemon);
+
+/* turns.c: what shares have at the same time of something scarce, and the line in which those wait
+ * who have theirs. */
+
+/* Of each share, and of all of its kind. */
+struct turn_limits {
+    int each, all;
+};
+
+struct turns;
+enum turn_state { TURN_NONE, TURN_IN_LINE, TURN_TAKEN };
+struct turn {
+    TAILQ_ENTRY(turn) link;
+    enum turn_state state;
+    struct turns *turns;
+    struct share *share;
+    int cost;
+    bool trusted; /* the limits that it counts for */
+    void (*call)(void *context);
+    void *context;
+};
+
+/* others: the limits of shares that aren't trusted. first: each share has its first one, even where
+ * all have theirs. NULL without memory. */
+struct turns *turns_new(struct event_base *base, struct turn_limits others,
+                        struct turn_limits trusted, bool first);
+/* Returns whether turn has it now; else it is in the line, and call(context) comes, on the event
+ * loop, when it has. The first of a share counts as one that fits, whatever its cost. The share
+ * must be held. */
+bool turn_take(struct turns *turns, struct turn *turn, struct share *share, int cost,
+               void (*call)(void *context), void *context);
+/* Gives it back, or leaves the line. */
+void turn_end(struct turn *turn);
+void turns_free(struct turns *turns);

@@ -16,10 +16,8 @@
 #include "base/clock.h"
 #include "client/frame.h"
 #include "client/message.h"
-#include "tccld/net/frames.h"
-#include "tccld/net/replay.h"
+#include "tccld/net/front.h"
 #include "tccld/net/resolver.h"
-#include "tccld/net/seal.h"
 
 /* The kernel of a node whose port is flooded drops what should begin a connection, and ours tries
  * it again only after 1 s, then 3 s: a new one is begun sooner, a few times. */

@@ -1,6 +1,6 @@
 /* The replay cache: hashes of nonces in a table of fixed size, and the last epoch of each sender. A
  * nonce stays for as long as its credential could be opened again. */
-#include "tccld/net/replay.h"
+#include "tccld/net/front.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* munge blocks, so credentials are made and opened in threads, which wait for it no longer
  * than SEAL_PATIENCE_MS. */
-#include "tccld/net/seal.h"
+#include "tccld/net/front.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* A turn that ends goes to who waits: to the share that has the fewest, and of its turns to the
  * first one. So whoever has many waits for himself. */
-#include "tccld/net/turns.h"
+#include "tccld/net/front.h"
 
 #include <stdlib.h>
 

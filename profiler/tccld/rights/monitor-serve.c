@@ -1,7 +1,7 @@
 /* monitor-serve.c: the monitor: root, with the two capabilities for files of others in /dev/shm,
  * and nothing but its sockets to tccld and munged's. Whoever has taken over tccld can ask it
  * anything, so it does four things, with numbers for arguments and messages of one form. */
-#include "tccld/rights/monitor-wire.h"
+#include "tccld/rights/monitor.h"
 
 #include <errno.h>
 #include <fcntl.h>

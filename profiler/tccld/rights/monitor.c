@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "client/credential.h"
 #include "client/frame.h"
-#include "tccld/rights/monitor-wire.h"
 
 /* munge's library waits for a munged that hangs for some 20 s, whatever the deadline. */
 enum { HANGS_MS = 60000 };
