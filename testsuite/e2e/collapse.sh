@@ -16,7 +16,7 @@ mkdir -p "$own/node/cache"
 "$profile" "${how[@]}" --neighbours --splits 0-1/2-3
 "$profile" "${how[@]}" --gpus "$(for a in {0..7}; do for b in {0..7}; do [ $a -ge $b ] || printf '%s;' $a,$b; done; done)"
 "$profile" gres --cache "$own/node/cache" "$own"/node/cache/* >"$own/gres.conf"
-grep -c Links= "$own/gres.conf" | grep -qx 8 || fail "no Links= for all GPUs: $(<"$own/gres.conf")"
+grep -c Links= "$own/gres.conf" | grep -x 8 >/dev/null || fail "no Links= for all GPUs: $(<"$own/gres.conf")"
 
 own_cluster --nodes 1 --profile "$own/node" --gres "$own/gres.conf"
 mkdir -p "$work"
@@ -102,7 +102,7 @@ said
 on_gpus() { # GPUS: the job that has these
     local job
     for job in $(user squeue -h -t R -o %A); do
-        user scontrol -d show job "$job" | grep -qE "\(IDX:$1\)" && echo "$job"
+        user scontrol -d show job "$job" | grep -E "\(IDX:$1\)" >/dev/null && echo "$job"
     done
 }
 first=$(on_gpus 0,4) second=$(on_gpus 1,6)

@@ -56,7 +56,7 @@ steps() { # USER N RING OWN: as many jobs of a step on two nodes
     done
 }
 has() { # KIND N: is one of the last N jobs of that kind?
-    printf '%s\n' "${kinds[@]: -$2}" | grep -qx "$1"
+    printf '%s\n' "${kinds[@]: -$2}" | grep -x "$1" >/dev/null
 }
 gets() { # USER KIND RING OWN: is one of the user's next jobs of that kind? Half of all are trials.
     local tries

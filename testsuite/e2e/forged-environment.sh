@@ -108,7 +108,7 @@ kill -STOP $controller
 eventually "slurmctld is stopped" grep -q "^State:.*T (stopped)" /proc/$controller/status
 touch "$work/stopped"
 # tccld gives squeue up, and the tasks start, while slurmctld is still stopped.
-started() { cat "$work"/seen/* | grep -q started; }
+started() { cat "$work"/seen/* | grep started >/dev/null; }
 eventually "the task has started" started
 grep -q "^State:.*T (stopped)" /proc/$controller/status || fail "slurmctld is not stopped any more"
 rm "$work/stop"

@@ -97,7 +97,7 @@ row own-4 --gpus-per-t 1 --ntasks-per-node=4
 refused $own
 SLURM_GPUS_PER_TASK=1 row own-4 -n4 --gpus-per-node=4
 for bind in single:1 single:2 map_gpu:0,1,2,3 mask_gpu:1,2,4,8 per_task:1 verbose,single:1; do
-    [ $bind != per_task:1 ] || slurmd -V | grep -vq ' 22\.' || continue # not known then
+    [ $bind != per_task:1 ] || slurmd -V | grep -v ' 22\.' >/dev/null || continue # not known then
     with "--gpu-bind=$bind"
     row own-4 --gpus-per-node=4 -n4 "--gpu-bind=$bind"
 done
@@ -105,7 +105,7 @@ with --gpu-bind=single:1
 refused --gpus-per-node=4 -n4 --gpu-bind=single:1
 with --ntasks-per-gpu=1
 row own-4 --ntasks-per-gpu=1 --gpus-per-node=4
-if ! slurmd -V | grep -q ' 22\.'; then
+if ! slurmd -V | grep ' 22\.' >/dev/null; then
     with --tres-per-task=gres/gpu:1
     row own-4 --tres-per-task=gres/gpu:1 --ntasks-per-node=4
 fi

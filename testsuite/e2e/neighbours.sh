@@ -77,7 +77,7 @@ end
 echo "--- a step whose slurmstepd was killed is gone"
 begin "${two[@]}"
 records() { cat "$cluster"/nodes/n1/run/*/plan 2>/dev/null; }
-written() { records | grep -q '"stepd"'; }
+written() { records | grep '"stepd"' >/dev/null; }
 eventually "the step is written down" written
 kill -9 "$(records | sed -nE 's/.*"stepd": "([0-9]+) .*/\1/p')"
 tasks=1

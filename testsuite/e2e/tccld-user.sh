@@ -62,7 +62,7 @@ job_files() { # expects those of a step in /dev/shm while it runs, and none afte
         fail "$(cat "$work/shared" "$work/err")"
     cat "$work/shared"
     equal "the files in /dev/shm" "$(grep '^nobody 600 /' "$work/shared" | sort -u | wc -l)" 2 # of both nodes, which are one machine here
-    removed() { ! ls $(sed -n 's/^nobody 600 //p' "$work/shared") 2>/dev/null | grep -q .; }
+    removed() { ! ls $(sed -n 's/^nobody 600 //p' "$work/shared") 2>/dev/null | grep . >/dev/null; }
     eventually "both are removed" removed
 }
 

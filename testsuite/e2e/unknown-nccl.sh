@@ -66,7 +66,7 @@ unknown
 job=$(job_of)
 recorded "$job" 0 state failed
 recorded "$job" 0 reason "NCCL 2.99.1: not known (*"
-user tcclacct -X -n -j "$job" -o state,reason%30 | grep -q 'failed *NCCL 2.99.1: not known' || fail "tcclacct's table"
+user tcclacct -X -n -j "$job" -o state,reason%30 | grep 'failed *NCCL 2.99.1: not known' >/dev/null || fail "tcclacct's table"
 user tcclacct summary -j "$job" --json >"$work/summary.json"
 grep -q '"class": "unknown NCCL"' "$work/summary.json" || fail "no class of its own in the summary"
 

@@ -64,7 +64,7 @@ mv "$TCCL_MINICLUSTER/nodes/n1/cache/$profile" "$work/before"
 mv "$work/cache/$profile" "$TCCL_MINICLUSTER/nodes/n1/cache/"
 kinds=()
 until_kind planned 40
-! printf '%s\n' "${kinds[@]}" | grep -qx evidence || fail "$what: the new ring is not given: ${kinds[*]}"
+! printf '%s\n' "${kinds[@]}" | grep -x evidence >/dev/null || fail "$what: the new ring is not given: ${kinds[*]}"
 of_record '"-m2>" not in r["ring"] and r["built"] == "yes" and r["gbps"] > r["baseline_gbps"]'
 achieves --tccl=on
 check

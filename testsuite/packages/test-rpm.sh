@@ -53,7 +53,7 @@ mkdir -p "$work/opt/include" "$work/opt/lib/slurm"
 ln -s /usr/include/slurm "$work/opt/include/slurm"
 rm -rf "$work/build"/*/build-rpm/meson-private/coredata.dat
 CFLAGS=-O0 build "$work/foreign" --slurm "$work/opt" -- --noprep
-rpm -qlp "$work"/foreign/tccl-slurm-plugin-*.rpm 2>/dev/null | grep -qx "$work/opt/lib/slurm/spank_tccl.so" || fail "where a Slurm without packages looks there is no plugin"
+rpm -qlp "$work"/foreign/tccl-slurm-plugin-*.rpm 2>/dev/null | grep -x "$work/opt/lib/slurm/spank_tccl.so" >/dev/null || fail "where a Slurm without packages looks there is no plugin"
 ! rpm -qp --requires "$work"/foreign/tccl-slurm-plugin-*.rpm 2>/dev/null | grep '^slurm' || fail "a package of Slurm is asked for"
 
 need_namespaces

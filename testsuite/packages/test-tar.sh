@@ -54,7 +54,7 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
     sleep 1
 done
 [ "$records" = "sh|planned" ] || fail "the record: $records"
-for try in 1 2 3 4 5 6 7 8 9 10; do ls /tmp | grep -q tccl-run || break; sleep 1; done
+for try in 1 2 3 4 5 6 7 8 9 10; do ls /tmp | grep tccl-run >/dev/null || break; sleep 1; done
 ! ls -d /tmp/tccl-run.* /dev/shm/tccl-* 2>/dev/null || fail "something is left"
 JOB
 

@@ -37,7 +37,7 @@ part_units() {
     # Of tccld's, 0.1 is setpriority, which its threads of questions need: it is counted as all of @resources, of which hostile/confined
     # tries the others.
     local -A exposed=([tccld.service]=29 [tccl-profile-check.service]=27 [tccl-admin-comment.service]=18)
-    systemd-analyze --version | grep -q '^systemd 252 ' || slack=5
+    systemd-analyze --version | grep '^systemd 252 ' >/dev/null || slack=5
     for unit in $units; do
         case $unit in *.timer) continue ;; esac
         systemd-analyze security --offline=yes --root="$tree" --threshold=$((${exposed[$unit]} + slack)) --no-pager "$unit" >"$work/security" 2>&1 ||
