@@ -26,7 +26,7 @@ static int count_near(const char *name, const struct tccl_side *side)
     json_t *limit;
     const json_t *lists[] = {json_object_get(json, "resources"), json_object_get(json, "rules")};
     struct tccl_model *model = altered_model(name, json);
-    double gbps = rate_side(model, side);
+    double gbps = side_gbps(model, side);
     size_t i;
     int count = 0;
     tccl_model_free(model);
@@ -36,7 +36,7 @@ static int count_near(const char *name, const struct tccl_side *side)
             double was = json_number_value(json_object_get(limit, "gbps"));
             json_object_set_new(limit, "gbps", json_real(was * 0.9));
             model = altered_model(name, json);
-            count += rate_side(model, side) < gbps * 0.95;
+            count += side_gbps(model, side) < gbps * 0.95;
             tccl_model_free(model);
             json_object_set_new(limit, "gbps", json_real(was));
         }
@@ -93,7 +93,7 @@ static void miss_rules(const char *name, const int *nodes, int n_nodes)
             struct planned planned;
             if (plan_nodes(model, table, nodes[k], &planned) != 0)
                 continue;
-            double ratio = rate_side(right, &planned.ours) / rate_side(right, &planned.nccl);
+            double ratio = side_gbps(right, &planned.ours) / side_gbps(right, &planned.nccl);
             print_row(name, nodes[k], what, &planned, &ratio, 1, count_near(name, &planned.ours));
         }
     }

@@ -61,28 +61,13 @@ struct planned {
     bool taken;
 };
 
-static double rate_side(const struct tccl_model *model, const struct tccl_side *side)
-{
-    const struct tccl_side *sides[] = {side};
-    double gbps = 0;
-    CHECK_INT(tccl_model_sides(model, sides, 1, &gbps, NULL), 0);
-    return gbps;
-}
-
 /* As tccl-profile run makes it, with less work. */
 static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gpus, long budget)
 {
-    const struct tccl_machine *machine = tccl_model_machine(model);
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), NULL);
-    struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.03, .budget = budget};
     const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = budget};
-    if (tccl_search_table(search, table, &options, ERR) < 0 ||
-        tccl_table_find_sets(model, table, &sets, ERR) < 0) {
-        fprintf(stderr, "%s: %s\n", tccl_model_machine(model)->name, check_err.text);
-        exit(1);
-    }
+    struct tccl_table *table = table_of(model, gpus, false, &options);
+    MUST(tccl_table_find_sets(model, table, &sets, ERR) < 0);
     return table;
 }
 
@@ -115,6 +100,6 @@ static double alter_ratio(const char *name, double by, bool drop, const struct p
                           unsigned long *state)
 {
     owned(model) struct tccl_model *model = alter_model(name, by, drop, state);
-    double ratio = rate_side(model, &planned->ours) / rate_side(model, &planned->nccl);
+    double ratio = side_gbps(model, &planned->ours) / side_gbps(model, &planned->nccl);
     return ratio;
 }

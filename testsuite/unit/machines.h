@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "machine/model.h"
+#include "machine/sides.h"
 
 static const char *const machine_names[] = {
     "amd-4gpu",          "intel-4gpu",        "dual-8gpu",       "epyc-8gpu",
@@ -30,6 +31,22 @@ static inline const struct tccl_model *load_machine(const char *name)
     if (!models[i])
         MUST(tccl_model_read(machine_file(name), &models[i], ERR));
     return models[i];
+}
+
+/* The transfers of a text, without which the test ends. */
+static inline struct tccl_set parse_set(const char *text)
+{
+    struct tccl_set set;
+    MUST(tccl_set_parse(text, &set, ERR));
+    return set;
+}
+
+/* What a side has alone, GB/s. */
+static inline double side_gbps(const struct tccl_model *model, const struct tccl_side *side)
+{
+    double gbps = 0;
+    CHECK_INT(tccl_model_sides(model, &side, 1, &gbps, NULL), 0);
+    return gbps;
 }
 
 static inline const struct tccl_machine *machine_of(const char *name)

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "check.h"
+#include "machines.h"
 #include "owned.h"
 #include "profile/cache.h"
+#include "profile/measured.h"
 #include "sample.h"
 
 OWNED(profile, struct tccl_profile, tccl_profile_close)
@@ -31,6 +33,13 @@ static inline struct tccl_measurement random_measurement(void)
     if (value.failed)
         value = (struct tccl_measurement){.failed = true};
     return value;
+}
+
+static inline void know(struct tccl_measured *measured, const char *text,
+                        struct tccl_measurement value)
+{
+    struct tccl_set set = parse_set(text);
+    CHECK(tccl_setmap_note(&measured->sets, &set, &value));
 }
 
 /* A profile of the machine with so many measured sets, and chains for each set of its first GPUs

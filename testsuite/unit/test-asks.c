@@ -36,14 +36,8 @@ static void search_tables(void)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
     machine = *tccl_model_machine(model);
-    owned(search) struct tccl_search *search =
-        tccl_search_new(&machine, tccl_model_meter(model), NULL);
-    for (int i = 0; i < MASKS; i++) {
-        struct tccl_search_options options = {.gap = 0};
-        tables[i] = tccl_table_new(&machine, masks[i]);
-        CHECK(tccl_search_table(search, tables[i], &options, ERR) >= 0);
-        CHECK_STR(check_err.text, "");
-    }
+    for (int i = 0; i < MASKS; i++)
+        tables[i] = table_of(model, masks[i], false, &(struct tccl_search_options){.gap = 0});
     for (int i = 0; i < TCCL_GENERATIONS; i++) { /* of three GPUs NCCL's own rings are faster, */
         for (int k = 0; k < MASKS; k++) { /* else so slow that ours are worth it (ring/decision) */
             tables[k]->baselines[1][i].gbps /= 4;

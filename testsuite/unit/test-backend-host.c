@@ -1,15 +1,14 @@
 /* The back end "host": real transfers between cores and memories of this machine, through the same
  * interface as all others. */
 #include "ahead.h"
-#include "check.h"
+#include "machines.h"
 #include "measure/backends/backend.h"
 
 static struct tccl_backend *backend;
 
 static int measure(const char *text, struct tccl_measurement *out, struct tccl_error *err)
 {
-    struct tccl_set set = {0};
-    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
+    struct tccl_set set = parse_set(text);
     return tccl_backend_measure(backend, &set, out, err);
 }
 
@@ -79,10 +78,9 @@ static void check_options(void)
     struct tccl_error err = {0};
     struct tccl_backend_options options = {.devices = 5, .window = 0.002, .repeats = 3};
     struct tccl_measurement out;
-    struct tccl_set set = {0};
+    struct tccl_set set = parse_set("g0>g1 g1>g2 g2>g3 g3>m0 g4<m0 n0>m0");
     CHECK_INT(tccl_backend_open("host", &options, &other, &err), 0);
     CHECK_INT(other->machine->n_gpus, 5);
-    CHECK_INT(tccl_set_parse("g0>g1 g1>g2 g2>g3 g3>m0 g4<m0 n0>m0", &set, NULL), 0);
     CHECK_INT(tccl_backend_measure(other, &set, &out, &err), 0);
     CHECK_STR(err.text, "");
     /* Rings of a set make the same transfer several times. */

@@ -70,9 +70,8 @@ TEST(impossible)
     const struct tccl_backend_options options = {.model = machine_file("amd-4gpu")};
     struct tccl_measurement measured;
     owned(backend) struct tccl_backend *backend = NULL;
-    struct tccl_set set = {0};
+    struct tccl_set set = parse_set("g0>g7");
     CHECK_INT(tccl_backend_open("model", &options, &backend, ERR), 0);
-    CHECK_INT(tccl_set_parse("g0>g7", &set, ERR), 0);
     CHECK_INT(tccl_backend_measure(backend, &set, &measured, ERR), 1);
     CHECK(check_err.text[0]);
 }

@@ -32,13 +32,6 @@ static struct tccl_machine big_machine(void)
     return machine;
 }
 
-static void know(struct tccl_measured *measured, const char *text, struct tccl_measurement value)
-{
-    struct tccl_set set = {0};
-    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
-    CHECK(tccl_setmap_note(&measured->sets, &set, &value));
-}
-
 /* One measured set is in one cell, that of its name. */
 TEST(places)
 {

@@ -278,15 +278,11 @@ static void test_search(const char *name, bool several)
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     uint32_t gpus = (UINT32_C(1) << machine->n_gpus) - 1;
-    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), symmetry);
-    owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.05, .pairs = 1, .budget = 500};
+    owned(table) struct tccl_table *table = table_of(model, gpus, true, &options);
     struct tccl_baseline baseline;
     struct tccl_set one;
     double gbps;
-    CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
     CHECK_INT(tccl_baseline_find(machine, gpus, false, TCCL_NEWEST, &baseline, NULL), 0);
     CHECK((baseline.set.n > 1) == several);
     CHECK(nearly(table->baselines[0][TCCL_NEWEST].gbps, rate_all(model, &baseline)));
@@ -330,14 +326,10 @@ static void test_tables(const char *name, const char *path)
 {
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
-    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     const struct tccl_search_options options = {
         .gap = 100, .pairs = 1, .budget = 100, .every_nccl = machine->n_gpus <= 4};
     for (uint32_t gpus = 1; gpus >> machine->n_gpus == 0; gpus++) {
-        owned(search) struct tccl_search *search =
-            tccl_search_new(machine, tccl_model_meter(model), symmetry);
-        owned(table) struct tccl_table *table = tccl_table_new(machine, gpus), *copy = NULL;
-        CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
+        owned(table) struct tccl_table *table = table_of(model, gpus, true, &options), *copy = NULL;
         CHECK_INT(tccl_table_write(table, path, NULL), 0);
         CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
         for (int closed = 0; copy && closed < 2; closed++)

@@ -162,14 +162,10 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
 {
     const struct tccl_machine *machine = tccl_model_machine(beside->model);
     struct tccl_search_options options = {.others = OTHERS};
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(beside->model), NULL);
-    owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
+    owned(table) struct tccl_table *table = table_of(beside->model, gpus, false, &options);
     struct tccl_error err = {""};
     double own = beside->own;
-    CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
-    CHECK_INT(tccl_table_check(table, machine, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_table_check(table, machine, ERR));
     CHECK(fabs(tccl_table_ring(table)->gbps - own) < 1e-6);
     cleanup_class struct tccl_node_class *class =
         tccl_beside_class(beside, table, true, false, &err);
@@ -250,12 +246,10 @@ TEST(room)
 {
     const struct tccl_model *model = load_machine("epyc-8gpu-unequal");
     struct tccl_side first = {0};
-    struct tccl_set set;
-    CHECK_INT(tccl_set_parse("g0>g1 g1>g0", &set, NULL), 0);
+    struct tccl_set set = parse_set("g0>g1 g1>g0");
     CHECK_INT(tccl_side_add(&first, &set), 0);
-    struct tccl_beside beside = {.model = model, .n = 1, .others = {&first}};
-    const struct tccl_side *sides[] = {&first};
-    CHECK_INT(tccl_model_sides(model, sides, 1, beside.alone, NULL), 0);
+    struct tccl_beside beside = {
+        .model = model, .n = 1, .others = {&first}, .alone = {side_gbps(model, &first)}};
     int before = roomy;
     for (uint32_t gpus = 0x0c; gpus <= 0xc0; gpus <<= 2) {
         beside.own = alone(model, gpus);
@@ -269,18 +263,13 @@ TEST(rings)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
     struct tccl_side one = {0}, two = {0};
-    const struct tccl_side *alone_one[] = {&one}, *alone_two[] = {&two};
-    struct tccl_set set;
-    double gbps;
-    CHECK_INT(tccl_set_parse("g0>m1 g1<m1", &set, NULL), 0);
+    struct tccl_set set = parse_set("g0>m1 g1<m1");
     tccl_side_add(&one, &set);
     tccl_side_add(&two, &set);
     tccl_side_add(&two, &set);
     CHECK_INT(two.rings, 2);
-    CHECK_INT(tccl_model_sides(model, alone_one, 1, &gbps, NULL), 0);
-    CHECK(fabs(gbps - 12.6 / 1.1) < 1e-6);
-    CHECK_INT(tccl_model_sides(model, alone_two, 1, &gbps, NULL), 0);
-    CHECK(fabs(gbps - 12.6 / 1.1) < 1e-6); /* each half as fast */
+    CHECK(fabs(side_gbps(model, &one) - 12.6 / 1.1) < 1e-6);
+    CHECK(fabs(side_gbps(model, &two) - 12.6 / 1.1) < 1e-6); /* each half as fast */
     two.count = TCCL_MAX_SIDE - 1;
     CHECK_INT(tccl_side_add(&two, &set), -1);
 }

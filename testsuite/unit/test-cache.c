@@ -43,8 +43,7 @@ static int count(void *context, const struct tccl_set *set, const struct tccl_me
 
 static void append(struct tccl_profile *profile, const char *text, double gbps)
 {
-    struct tccl_set set = {0};
-    CHECK_INT(tccl_set_parse(text, &set, ERR), 0);
+    struct tccl_set set = parse_set(text);
     CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, ERR), 0);
 }
 

@@ -222,10 +222,7 @@ TEST(nodes)
     const struct tccl_table_sets_options rings = {.gap = 0.05, .budget = 500};
     plans = several = left = trees = 0;
     for (size_t i = 0; i < COUNT(sets); i++) {
-        owned(search) struct tccl_search *search =
-            tccl_search_new(machine, tccl_model_meter(model), NULL);
-        owned(table) struct tccl_table *table = tccl_table_new(machine, sets[i]);
-        CHECK(tccl_search_table(search, table, &options, ERR) >= 0);
+        owned(table) struct tccl_table *table = table_of(model, sets[i], false, &options);
         CHECK_OK(tccl_table_find_sets(model, table, &rings, ERR));
         check_table(table, machine, 3);
         for (const struct tccl_result *own = NULL;

@@ -5,13 +5,6 @@
 
 static const double threshold = 0.9;
 
-static void know(struct tccl_measured *measured, const char *text, struct tccl_measurement value)
-{
-    struct tccl_set set = {0};
-    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
-    CHECK(tccl_setmap_note(&measured->sets, &set, &value));
-}
-
 static void know_gbps(struct tccl_measured *measured, const char *text, double gbps)
 {
     know(measured, text, (struct tccl_measurement){.gbps = gbps});

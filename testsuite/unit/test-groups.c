@@ -372,20 +372,16 @@ static void check_trial(const struct trial *trial)
 /* A step on the last GPU. */
 static void add_step(struct trial *trial)
 {
-    const struct tccl_side *alone[] = {&trial->step};
-    struct tccl_set set;
-    CHECK_INT(tccl_set_parse(trial->closed ? "g4>m0 g4<m1" : "g2>m0 g2<m1", &set, NULL), 0);
+    struct tccl_set set = parse_set(trial->closed ? "g4>m0 g4<m1" : "g2>m0 g2<m1");
     CHECK_INT(tccl_side_add(&trial->step, &set), 0);
-    CHECK_INT(tccl_model_sides(trial->model, alone, 1, &trial->beside.alone[0], NULL), 0);
+    trial->beside.alone[0] = side_gbps(trial->model, &trial->step);
     trial->beside.others[0] = &trial->step;
     trial->beside.n = trial->beside.alone[0] > 0;
 }
 
-static void add_table(struct trial *trial, struct tccl_search *search, int group, uint32_t gpus)
+static void add_table(struct trial *trial, int group, uint32_t gpus)
 {
-    const struct tccl_machine *machine = tccl_model_machine(trial->model);
-    struct tccl_table *table = tccl_table_new(machine, gpus);
-    CHECK_INT(tccl_search_table(search, table, &exact, ERR), 0);
+    struct tccl_table *table = table_of(trial->model, gpus, false, &exact);
     trial->tables[group] = table;
     trial->unit = fmax(trial->unit, trial->closed ? tccl_table_ring(table)->gbps : 0);
     for (int i = 0; i < tccl_table_pairs(table) && !trial->closed; i++)
@@ -446,10 +442,8 @@ static void check_random(unsigned long *state, bool closed, bool step)
     struct trial trial = {.closed = closed};
     trial.model = random_model(state, (closed ? 4 : 2) + step, 2, closed ? 0 : 2);
     trial.beside.model = trial.model;
-    owned(search) struct tccl_search *search =
-        tccl_search_new(tccl_model_machine(trial.model), tccl_model_meter(trial.model), NULL);
-    add_table(&trial, search, 0, closed ? 3 : 1);
-    add_table(&trial, search, 1, closed ? 12 : 2);
+    add_table(&trial, 0, closed ? 3 : 1);
+    add_table(&trial, 1, closed ? 12 : 2);
     if (step)
         add_step(&trial);
     check_trial(&trial);
@@ -524,13 +518,10 @@ static void check_spread(const char *name)
     struct tccl_group_choice choices[EIGHT];
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_beside beside = {.model = model};
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), NULL);
     owned(groups) struct tccl_groups *groups = tccl_groups_new(machine, false, false);
     double least = INFINITY, best = best_spread(model);
     for (int gpu = 0; gpu < EIGHT; gpu++) {
-        tables[gpu] = tccl_table_new(machine, 1u << gpu);
-        CHECK_INT(tccl_search_table(search, tables[gpu], &exact, ERR), 0);
+        tables[gpu] = table_of(model, 1u << gpu, false, &exact);
         CHECK_INT(tccl_groups_add(groups, tables[gpu], ERR), 0);
     }
     CHECK_INT(tccl_groups_choose(groups, &beside, choices, ERR), 0);

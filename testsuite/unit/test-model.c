@@ -9,13 +9,6 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b));
 }
 
-static struct tccl_set parse_set(const char *text)
-{
-    struct tccl_set set;
-    MUST(tccl_set_parse(text, &set, ERR));
-    return set;
-}
-
 /* Small models of two GPUs, two memories (GPU i at memory i) and a NIC at memory 1 */
 
 static const char frame[] =

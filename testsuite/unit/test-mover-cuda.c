@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
-#include "check.h"
+#include "machines.h"
 #include "measure/cuda/cuda-request.h"
 #include "measure/pool/workers.h"
 
@@ -58,21 +58,19 @@ static void end(void)
 static int run(const char *text, struct tccl_run_result *result)
 {
     struct tccl_run_result unused;
-    struct tccl_set set = {0};
+    struct tccl_set set = parse_set(text);
     err = (struct tccl_error){0};
-    CHECK_INT(tccl_set_parse(text, &set, &err), 0);
     return tccl_workers_run(workers, &set, SHARE, result ? result : &unused, &err);
 }
 
 static void run_well(const char *text)
 {
     struct tccl_run_result result = {0};
-    struct tccl_set set = {0};
     CHECK_INT(run(text, &result), 0);
     CHECK_STR(err.text, "");
-    tccl_set_parse(text, &set, NULL);
     CHECK(result.window > 0 && result.overlap > 0);
-    if (set.count == 1) /* with more, few cores may leave one out for the whole window */
+    if (parse_set(text).count ==
+        1) /* with more, few cores may leave one out for the whole window */
         CHECK(result.gbps[0] > 0);
 }
 

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#include "check.h"
+#include "machines.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-stream.h"
 #include "measure/pool/mover.h"
@@ -86,8 +86,7 @@ static struct tccl_workers *new_workers(struct tccl_workspace *workspace)
 static int run_set(struct tccl_workers *workers, const char *text, struct tccl_run_result *run,
                    struct tccl_error *err)
 {
-    struct tccl_set set;
-    CHECK_INT(tccl_set_parse(text, &set, err), 0);
+    struct tccl_set set = parse_set(text);
     return tccl_workers_run(workers, &set, SHARE, run, err);
 }
 

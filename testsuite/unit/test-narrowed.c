@@ -96,15 +96,12 @@ static double reach_of(const struct tccl_model *model, const struct tccl_table *
 {
     struct tccl_beside nobody = {.machine = tccl_model_machine(model)};
     struct tccl_launched launch;
-    double gbps;
     if (tccl_launch_choose(&nobody, table, TCCL_CHAIN_RINGS, &launch, ERR) != 0)
         return -1;
     *promised = launch.gbps;
-    const struct tccl_side *sides[] = {&launch.side};
-    if (launch.side.count == 0)
-        return 0;
-    MUST(tccl_model_sides(model, sides, 1, &gbps, ERR));
-    return launch.gbps * gbps / launch.side.alone;
+    return launch.side.count == 0
+               ? 0
+               : launch.gbps * side_gbps(model, &launch.side) / launch.side.alone;
 }
 
 /* With what a search by the product's own model adds. reads: may P2P read by that model? */

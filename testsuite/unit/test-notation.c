@@ -458,9 +458,8 @@ static void check_json(const struct tccl_machine *machine)
                    " \"chain\": \"mlx5_0 -m0> 3 -m1> 1 -w> 0 -g> mlx5_0\","
                    " \"load\": \"g1>g0 g3>m1 g1<m1 g3<m0 n0<g0 n0>m0\"}",
                    0, NULL);
-    struct tccl_set a, b;
-    CHECK_INT(tccl_set_parse(json_string_value(json_object_get(json, "load")), &a, NULL), 0);
-    CHECK_INT(tccl_set_parse(json_string_value(json_object_get(expected, "load")), &b, NULL), 0);
+    struct tccl_set a = parse_set(json_string_value(json_object_get(json, "load")));
+    struct tccl_set b = parse_set(json_string_value(json_object_get(expected, "load")));
     CHECK(tccl_set_equal(&a, &b));
     json_object_del(json, "load");
     json_object_del(expected, "load");

@@ -138,12 +138,9 @@ static double foretold(const struct tccl_model *model, const struct tccl_chain *
 {
     struct tccl_ring_set set = {.n = n};
     struct tccl_side side;
-    const struct tccl_side *sides[] = {&side};
-    double gbps;
     memcpy(set.rings, rings, (size_t)n * sizeof(*rings));
     tccl_ring_set_side(&set, &side);
-    CHECK_INT(tccl_model_sides(model, sides, 1, &gbps, NULL), 0);
-    return gbps * tccl_reach(tccl_ends(model, rings, n), rings[0].n_gpus);
+    return side_gbps(model, &side) * tccl_reach(tccl_ends(model, rings, n), rings[0].n_gpus);
 }
 
 /* Told and run, as a ratio. */

@@ -1,5 +1,5 @@
 /* Warm-up, repeats, median, spread, further rounds: with members whose rates are known. */
-#include "check.h"
+#include "machines.h"
 #include "measure/pool/workers.h"
 #include "puppet.h"
 
@@ -34,9 +34,8 @@ static struct tccl_workers *workers;
 
 static int repeat(const char *text, struct tccl_measurement *out, struct tccl_error *err)
 {
-    struct tccl_set set = {0};
+    struct tccl_set set = parse_set(text);
     *out = (struct tccl_measurement){.marks = TCCL_MARK_MIG};
-    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
     return tccl_repeat(workers, &options, &set, out, err);
 }
 

@@ -558,15 +558,9 @@ TEST(choice_beside)
 static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 {
     const struct tccl_model *model = load_machine(name);
-    const struct tccl_machine *machine = tccl_model_machine(model);
-    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), symmetry);
-    owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
-    struct tccl_search_options options = {.gap = 0.03};
-    CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    return class;
+    const struct tccl_search_options options = {.gap = 0.03};
+    owned(table) struct tccl_table *table = table_of(model, gpus, true, &options);
+    return tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
 }
 
 /* The machines of the paper: mixed nodes reach what the weaker class does, and well above NCCL. */
@@ -705,11 +699,8 @@ TEST(own_by_nics)
     const struct tccl_model *model = load_machine("quad-8gpu");
     double gbps[2];
     for (int without = 0; without < 2; without++) {
-        owned(search) struct tccl_search *search =
-            tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
-        owned(table) struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 255);
         const struct tccl_search_options options = {.gap = 0.03, .can = without ? no_nic : NULL};
-        CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+        owned(table) struct tccl_table *table = table_of(model, 255, false, &options);
         const struct tccl_baseline *own = &table->baselines[1][TCCL_NEWEST];
         bool by_nics = false;
         for (int i = 0; i < own->set.n; i++)
@@ -727,12 +718,9 @@ TEST(without_nics)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), NULL);
-    owned(table) struct tccl_table *table = tccl_table_new(machine, 15);
     const struct tccl_search_options options = {.gap = 0.03, .can = no_nic};
+    owned(table) struct tccl_table *table = table_of(model, 15, false, &options);
     struct tccl_ring ring;
-    CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
     CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 && table->baselines[0][TCCL_NEWEST].set.n == 0);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);

@@ -51,13 +51,10 @@ static void add(struct tccl_set *set, struct tccl_device who, bool reads, struct
 static double slowest(const struct trial *trial, const struct tccl_set *a, const struct tccl_set *b)
 {
     struct tccl_side side = {0};
-    const struct tccl_side *sides[] = {&side};
-    double gbps = 0;
     CHECK_INT(tccl_side_add(&side, a), 0);
     if (b)
         CHECK_INT(tccl_side_add(&side, b), 0);
-    CHECK_INT(tccl_model_sides(trial->model, sides, 1, &gbps, NULL), 0);
-    return gbps;
+    return side_gbps(trial->model, &side);
 }
 
 /* A GPU's buffers are in one memory. Returns false if they are in another one already. */
@@ -252,13 +249,10 @@ static void try_pairs(struct trial *trial)
 static void check_set(const struct trial *trial, const struct tccl_rings_result *result)
 {
     struct tccl_side side;
-    const struct tccl_side *sides[] = {&side};
-    double gbps = 0;
     CHECK_OK(tccl_ring_set_check(&result->set, trial->machine, ERR));
     CHECK_OK(tccl_expressible(trial->machine, result->set.rings, result->set.n, ERR));
     tccl_ring_set_side(&result->set, &side);
-    CHECK_INT(tccl_model_sides(trial->model, sides, 1, &gbps, NULL), 0);
-    CHECK(gbps > result->gbps * (1 - 1e-9));
+    CHECK(side_gbps(trial->model, &side) > result->gbps * (1 - 1e-9));
 }
 
 /* Of some of the set's rings together, told by a mask. */
@@ -268,13 +262,11 @@ static double some_of(const struct tccl_model *model, const struct tccl_ring_set
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_ring_set some = {0};
     struct tccl_side side;
-    const struct tccl_side *sides[] = {&side};
-    double gbps = 0;
     for (int i = 0; i < set->n; i++)
         if (mask >> i & 1)
             some.rings[some.n++] = set->rings[i];
     tccl_ring_set_side(&some, &side);
-    CHECK_INT(tccl_model_sides(model, sides, 1, &gbps, NULL), 0);
+    double gbps = side_gbps(model, &side);
     for (int i = 0; i < some.n && !some.rings[0].closed; i++) {
         int in = 0, out = 0;
         for (int j = 0; j < some.n; j++) {

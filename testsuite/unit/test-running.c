@@ -84,12 +84,8 @@ static void make_own_profile(void)
     snprintf(conf.run_dir, sizeof(conf.run_dir), "%.200s", folder);
     CHECK_INT(tccl_write_json(conf.machine, 0644, description, &err), 0);
     CHECK_INT(tccl_profile_create(folder, machine, "model", json, &profile, &err), 0);
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), NULL);
     for (int i = 0; i < SETS; i++) {
-        struct tccl_search_options options = {.others = 150};
-        tables[i] = tccl_table_new(machine, masks[i]);
-        CHECK(tccl_search_table(search, tables[i], &options, &err) >= 0);
+        tables[i] = table_of(model, masks[i], false, &(struct tccl_search_options){.others = 150});
         for (int k = 0; k < TCCL_GENERATIONS; k++) /* so slow that ours are worth it */
             tables[i]->baselines[1][k].gbps /= 2;
         tccl_table_ends(tables[i], model);

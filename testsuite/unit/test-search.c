@@ -97,15 +97,10 @@ static int check_hosts(const struct tccl_model *model, const struct tccl_table *
 static int compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetric, bool any)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    owned(symmetry) struct tccl_symmetry *symmetry =
-        symmetric ? tccl_symmetry_of_model(model) : NULL;
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), symmetry);
-    struct tccl_search_options options = {.any = any, .hosts = 100000};
-    struct tccl_table *table = tccl_table_new(machine, gpus);
+    const struct tccl_search_options options = {.any = any, .hosts = 100000};
+    struct tccl_table *table = table_of(model, gpus, symmetric, &options);
     struct tccl_port none = {0};
     int worse;
-    CHECK_OK(tccl_search_table(search, table, &options, ERR));
     for (int i = 0; i < tccl_table_pairs(table); i++)
         check_best(model, &table->results[i],
                    enumerate_best(model, gpus, false, table->ports[i / table->n_ports],
@@ -211,15 +206,11 @@ static const char shared_model[] =
 TEST(shared_resource)
 {
     owned(model) struct tccl_model *model = NULL;
-    char *text = strdup(shared_model);
+    cleanup_free char *text = strdup(shared_model);
     for (char *quote = text; (quote = strchr(quote, '\'')); quote++)
         *quote = '"';
-    json_t *json = json_loads(text, 0, NULL);
-    CHECK_OK(tccl_model_from_json(json, &model, ERR));
-    json_decref(json);
-    free(text);
-    if (!model)
-        return;
+    cleanup_json json_t *json = json_loads(text, 0, NULL);
+    MUST(tccl_model_from_json(json, &model, ERR));
     owned(search) struct tccl_search *search =
         tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
     struct tccl_search_options options = {0};
@@ -242,12 +233,8 @@ TEST(gap)
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 3000 + round;
         owned(model) struct tccl_model *model = random_model(&state, 4, 3, 1);
-        owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-        owned(search) struct tccl_search *search =
-            tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), symmetry);
-        struct tccl_search_options options = {.gap = 0.1};
-        owned(table) struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
-        CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+        const struct tccl_search_options options = {.gap = 0.1};
+        owned(table) struct tccl_table *table = table_of(model, 15, true, &options);
         for (int i = 0; i < tccl_table_pairs(table); i++) {
             const struct tccl_result *result = &table->results[i];
             double best = enumerate_best(model, 15, false, table->ports[i / table->n_ports],

@@ -156,14 +156,13 @@ static const char *measured_with(int lanes, double gbps)
     const struct tccl_machine *machine = machine_of(name);
     struct tccl_links links = {0};
     struct tccl_profile *profile;
-    struct tccl_set set;
     if (lanes > 0)
         tccl_links_add(&links, machine->gpus[0].busid, lanes, 2.5); /* it was at rest */
     check_remove(check_at("measured"));
     MUST(tccl_profile_create(check_at("measured"), machine, "cuda", NULL, &profile, ERR));
     MUST(tccl_profile_claim(profile, "kernel copies", ERR));
     for (int way = 0; way < 2; way++) {
-        MUST(tccl_set_parse(way ? "g0>m0" : "g0<m0", &set, ERR));
+        struct tccl_set set = parse_set(way ? "g0>m0" : "g0<m0");
         MUST(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, ERR));
     }
     MUST(tccl_profile_set_links(profile, &links, ERR));

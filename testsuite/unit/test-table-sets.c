@@ -12,13 +12,8 @@
 
 static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
 {
-    const struct tccl_machine *machine = tccl_model_machine(model);
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), NULL);
-    struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.05, .pairs = 4, .budget = 300};
-    CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
-    return table;
+    return table_of(model, gpus, false, &options);
 }
 
 /* Of all rings together: transfers by the model, and what the lines leave. */

@@ -132,8 +132,7 @@ TEST(foretold)
 {
     owned(together) struct tccl_together *together = tccl_together_new();
     struct tccl_joint joint = {.n = 2, .gbps = {9, 8}, .foretold = 0.05};
-    struct tccl_set set = {0};
-    MUST(tccl_set_parse("g0>m0 g0<m0 g1>m0 g1<m0 g2>m0 g2<m0", &set, ERR));
+    struct tccl_set set = parse_set("g0>m0 g0<m0 g1>m0 g1<m0 g2>m0 g2<m0");
     struct tccl_side third = {.rings = 1, .alone = 10}, *sides = joint.sides;
     const struct tccl_side *all[] = {&sides[0], &sides[1], &third};
     const struct tccl_rates rates = {.together = together};
@@ -375,12 +374,9 @@ static void check_file(struct tccl_profile *profile)
 static void check_full(struct tccl_profile *profile)
 {
     struct tccl_joint joint = {.n = 2, .gbps = {1, 2}};
-    struct tccl_set set = {0};
+    struct tccl_set set = parse_set("g0>m0 g0>m1 g0>m2 g0>m3 g0<m0 g0<m1 g0<m2 g0<m3 g1>m0 g1>m1 "
+                                    "g1>m2 g1>m3 g1<m0 g2>m0");
     struct tccl_error err = {""};
-    CHECK_INT(tccl_set_parse("g0>m0 g0>m1 g0>m2 g0>m3 g0<m0 g0<m1 g0<m2 g0<m3 g1>m0 g1>m1 g1>m2 "
-                             "g1>m3 g1<m0 g2>m0",
-                             &set, &err),
-              0);
     joint.sides[1] =
         (struct tccl_side){.rings = 1, .count = 1, .transfers = {set.transfers[set.count - 1]}};
     for (int i = 1; i <= TCCL_MAX_JOINTS + 1; i++) {
@@ -455,9 +451,8 @@ static int list_apart(void)
 
 static double rate_of(const struct tccl_model *model, const char *text)
 {
-    struct tccl_set set = {0};
+    struct tccl_set set = parse_set(text);
     double gbps = 0;
-    CHECK_INT(tccl_set_parse(text, &set, ERR), 0);
     CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, ERR), 0);
     return gbps;
 }
@@ -478,7 +473,6 @@ static int check_pairs(const struct tccl_model *model, const struct tccl_togethe
                     char one[8], other[8], both[20];
                     struct tccl_side first = {.rings = 1, .count = 1}, second = first;
                     const struct tccl_side *sides[] = {&first, &second};
-                    struct tccl_set set;
                     if (a == b || c == d || a == d || b == c || b == d)
                         continue;
                     snprintf(one, sizeof(one), "g%d>g%d", a, b);
@@ -486,7 +480,7 @@ static int check_pairs(const struct tccl_model *model, const struct tccl_togethe
                     snprintf(both, sizeof(both), "%s %s", one, other);
                     bool collapses = rate_of(model, both) <
                                      0.5 / (1 / rate_of(model, one) + 1 / rate_of(model, other));
-                    CHECK_INT(tccl_set_parse(both, &set, ERR), 0);
+                    struct tccl_set set = parse_set(both);
                     first.transfers[0] = set.transfers[0];
                     second.transfers[0] = set.transfers[1];
                     enum tccl_basis basis;
@@ -508,11 +502,9 @@ static double least_share(const struct tccl_model *model, const struct tccl_side
                           const struct tccl_side *b)
 {
     const struct tccl_side *sides[] = {a, b};
-    double gbps[2], alone[2];
+    double gbps[2];
     CHECK_INT(tccl_model_sides(model, sides, 2, gbps, ERR), 0);
-    for (int i = 0; i < 2; i++)
-        CHECK_INT(tccl_model_sides(model, &sides[i], 1, &alone[i], ERR), 0);
-    return fmin(gbps[0] / alone[0], gbps[1] / alone[1]);
+    return fmin(gbps[0] / side_gbps(model, a), gbps[1] / side_gbps(model, b));
 }
 
 static struct tccl_side own_side(struct tccl_profile *profile, uint32_t gpus)

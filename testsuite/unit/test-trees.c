@@ -144,16 +144,10 @@ static long check_tree(const struct tccl_model *model, const struct tccl_result 
 static int check_model(const struct tccl_model *model, uint32_t gpus, double gap, int pairs,
                        long *better)
 {
-    const struct tccl_machine *machine = tccl_model_machine(model);
-    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, tccl_model_meter(model), symmetry);
-    struct tccl_search_options options = {.gap = gap, .pairs = pairs, .trees = true};
-    struct tccl_table *table = tccl_table_new(machine, gpus);
+    const struct tccl_search_options options = {.gap = gap, .pairs = pairs, .trees = true};
+    owned(table) struct tccl_table *table = table_of(model, gpus, true, &options);
     int count = 0;
-    CHECK(tccl_search_table(search, table, &options, ERR) >= 0);
-    CHECK_STR(check_err.text, "");
-    CHECK_INT(tccl_table_check(table, machine, ERR), 0);
+    CHECK_INT(tccl_table_check(table, tccl_model_machine(model), ERR), 0);
     for (int i = 0; i < tccl_table_pairs(table); i++) {
         const struct tccl_result *result = &table->results[i];
         if (result->tree.gbps == 0)
@@ -162,7 +156,6 @@ static int check_model(const struct tccl_model *model, uint32_t gpus, double gap
         *better += result->tree.gbps > result->tree.along;
         count++;
     }
-    tccl_table_free(table);
     return count;
 }
 

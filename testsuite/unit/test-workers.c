@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "ahead.h"
-#include "check.h"
+#include "machines.h"
 #include "measure/pool/workers.h"
 #include "puppet.h"
 
@@ -14,13 +14,6 @@ static const struct tccl_workspace_settings settings = {.region = 8 << 20};
 static struct tccl_mover mover;
 static const double PATIENCE = 90; /* seconds: what others may keep from its time is tried again */
 static bool too_busy;
-
-static struct tccl_set parse(const char *text)
-{
-    struct tccl_set set = {0};
-    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
-    return set;
-}
 
 struct pool {
     struct tccl_workspace *workspace;
@@ -115,7 +108,7 @@ static void check_concurrency(const int cpus[2])
     CPU_SET(cpus[0], &site->gpu_cpus[0]);
     CPU_SET(cpus[1], &site->gpu_cpus[1]);
     cleared_by(free_pool) struct pool pool = make_pool(site, &tccl_mover_host);
-    struct tccl_set set = parse("g0>m0 g1<m0");
+    struct tccl_set set = parse_set("g0>m0 g1<m0");
     struct tccl_run_result run, best = {0};
     double until = tccl_seconds() + PATIENCE;
     do {
@@ -135,7 +128,7 @@ static void check_concurrency(const int cpus[2])
  * others can only take away. */
 static double best_of(struct tccl_workers *workers, const char *text)
 {
-    struct tccl_set set = parse(text);
+    struct tccl_set set = parse_set(text);
     struct tccl_run_result run;
     double best = 0;
     for (int i = 0; i < 7; i++) {
@@ -173,7 +166,7 @@ static bool rates_fit(const struct tccl_run_result *run)
 TEST(rates)
 {
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(3), &puppet_mover);
-    struct tccl_set set = parse("g0>m0 g1>m0 g2>m0");
+    struct tccl_set set = parse_set("g0>m0 g1>m0 g2>m0");
     struct tccl_run_result run = {0};
     puppet->gbps[0] = 2;
     puppet->gbps[1] = 0.5;
@@ -215,7 +208,7 @@ TEST(mishaps)
         .gpu = &puppet_mover, .prepare_limit = 8, .run_limit = 8};
     struct tccl_workspace *workspace = tccl_workspace_new(puppet_site(2), &settings, NULL);
     struct tccl_workers *workers = tccl_workers_new(workspace, &options, NULL);
-    struct tccl_set set = parse("g0>m0 g1>m0");
+    struct tccl_set set = parse_set("g0>m0 g1>m0");
     struct tccl_run_result run;
     long replaced = 0;
     for (size_t i = 0; i < COUNT(mishaps); i++) {
@@ -242,7 +235,7 @@ TEST(mishaps)
 TEST(idle_death)
 {
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(2), &puppet_mover);
-    struct tccl_set set = parse("g0>m0");
+    struct tccl_set set = parse_set("g0>m0");
     struct tccl_run_result run;
     puppet->act[0] = PUPPET_FAILS_TO_OPEN;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, ERR), 1);
@@ -262,7 +255,8 @@ TEST(workers_are_kept)
     int own[2];
     CHECK_INT(pipe(own), 0);
     struct pool pool = make_pool(puppet_site(2), &puppet_mover);
-    struct tccl_set one = parse("g0>m0"), two = parse("g0>m0 g0<m0"), other = parse("g1>m0");
+    struct tccl_set one = parse_set("g0>m0"), two = parse_set("g0>m0 g0<m0"),
+                    other = parse_set("g1>m0");
     struct tccl_run_result run;
     puppet->opened[0] = puppet->opened[1] = 0;
     for (int i = 0; i < 5; i++) {
@@ -278,7 +272,7 @@ TEST(workers_are_kept)
     puppet->act[0] = PUPPET_INTERRUPTED;
     CHECK_INT(tccl_workers_run(pool.workers, &one, 100000, &run, NULL), 0);
     puppet->act[0] = PUPPET_MOVES;
-    struct tccl_set none = {0}, nic = parse("n0>m0");
+    struct tccl_set none = {0}, nic = parse_set("n0>m0");
     CHECK_INT(tccl_workers_run(pool.workers, &none, 100000, &run, NULL), 1);
     CHECK_INT(tccl_workers_run(pool.workers, &nic, 100000, &run, ERR), 1);
     CHECK_STR(check_err.text, "n0: there are no NICs here");
@@ -304,7 +298,7 @@ TEST(all_places)
     CHECK_INT(set.count, TCCL_MAX_SET);
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     CHECK_INT(tccl_workers_count(pool.workers), TCCL_WORKSPACE_PLACES);
-    set = parse("g3>m0 g3>m1 g3<m0 g3<m1 g3>g1 g3>g2 g3<g1");
+    set = parse_set("g3>m0 g3>m1 g3<m0 g3<m1 g3>g1 g3>g2 g3<g1");
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     CHECK_INT(tccl_workers_count(pool.workers), TCCL_WORKSPACE_PLACES);
     CHECK_INT(tccl_workers_replaced(pool.workers), 0);
@@ -324,7 +318,7 @@ TEST(repeats)
 TEST(keepers)
 {
     struct pool pool = make_pool(puppet_site(2), &mover);
-    struct tccl_set set = parse("g0>m0");
+    struct tccl_set set = parse_set("g0>m0");
     struct tccl_run_result run;
     CHECK_INT(tccl_workers_count(pool.workers), 2);
     CHECK_INT(tccl_workspace_loan(pool.workspace, 1)->turn, 1);
@@ -355,7 +349,7 @@ TEST(keepers)
 TEST(slow_leaving)
 {
     struct pool pool = make_pool(puppet_site(2), &puppet_mover);
-    struct tccl_set set = parse("g0>m0 g1>m0");
+    struct tccl_set set = parse_set("g0>m0 g1>m0");
     struct tccl_run_result run;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     puppet->closed = 0;
@@ -371,7 +365,7 @@ TEST(slow_leaving)
 TEST(copies)
 {
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(3), &puppet_mover);
-    struct tccl_set set = parse("g0>g1"), memory = parse("g0>m0");
+    struct tccl_set set = parse_set("g0>g1"), memory = parse_set("g0>m0");
     struct tccl_run_result run;
     for (int i = 0; i < 3; i++)
         puppet->runs[i] = 0;
@@ -400,7 +394,7 @@ TEST(copies)
 TEST(no_processes)
 {
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(1), &puppet_mover);
-    struct tccl_set set = parse("g0>m0");
+    struct tccl_set set = parse_set("g0>m0");
     const struct rlimit none = {0, 0};
     int status = 0;
     fflush(stdout);
@@ -445,7 +439,7 @@ static int shared_memory_files(void)
 static void lead_until_killed(int ready)
 {
     struct pool pool = make_pool(puppet_site(2), &mover);
-    struct tccl_set set = parse("g0>m0 g1>m0");
+    struct tccl_set set = parse_set("g0>m0 g1>m0");
     struct tccl_run_result run;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     puppet->act[1] = PUPPET_HANGS_MOVING;
