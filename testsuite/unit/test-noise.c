@@ -156,34 +156,40 @@ static double enumerate_pair(const struct tccl_table *table, const struct tccl_m
                                   table->ports[i % table->n_ports], false, without);
 }
 
+/* The table of all GPUs as the search leaves it, which can be written and read again. */
+static struct tccl_table *fill_table(struct noisy_meter *noisy, bool symmetric,
+                                     const struct tccl_search_options *options)
+{
+    const struct tccl_machine *machine = tccl_model_machine(noisy->model);
+    owned(symmetry) struct tccl_symmetry *symmetry = symmetric ? measure_symmetry(noisy) : NULL;
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = noisy}, symmetry);
+    struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
+    CHECK_INT(tccl_search_table(search, table, options, ERR), noisy->stopped || noisy->leaves_ring);
+    CHECK_STR(check_err.text, "");
+    strcpy(table->source, "host");
+    check_table(table, machine);
+    return table;
+}
+
 /* Whole tables, all pairs or the best ones. Returns the worst ratio of a best to what was found in
  * truth, of what the search says is proven. */
 static double search_noisily(struct noisy_meter *noisy, bool symmetric, double gap, int pairs)
 {
-    const struct tccl_machine *machine = tccl_model_machine(noisy->model);
-    uint32_t mask = (1u << machine->n_gpus) - 1;
-    owned(symmetry) struct tccl_symmetry *symmetry = symmetric ? measure_symmetry(noisy) : NULL;
-    owned(search) struct tccl_search *search =
-        tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = noisy}, symmetry);
-    struct tccl_search_options options = options_of(noisy, gap, pairs);
-    struct tccl_table *table = tccl_table_new(machine, mask);
+    const struct tccl_search_options options = options_of(noisy, gap, pairs);
+    owned(table) struct tccl_table *table = fill_table(noisy, symmetric, &options);
     struct tccl_port none = {0};
     double worst = 1, most = 1 + fmax(gap, noisy->noise);
-    CHECK_OK(tccl_search_table(search, table, &options, ERR));
-    strcpy(table->source, "host");
-    check_table(table, machine);
     for (int i = 0; i < tccl_table_pairs(table); i++) {
         double best = enumerate_pair(table, noisy->model, i, NULL);
         double off = check_result_of(noisy, &table->results[i], best);
         if (table->results[i].bound <= table->results[i].gbps * most)
             worst = fmax(worst, off);
     }
-    double best = enumerate_best(noisy->model, mask, true, none, none, false);
+    double best = enumerate_best(noisy->model, table->gpus, true, none, none, false);
     double off = check_result_of(noisy, tccl_table_ring(table), best);
     CHECK(tccl_table_ring(table)->bound <= tccl_table_ring(table)->gbps * most * (1 + 1e-9));
-    worst = fmax(worst, off);
-    tccl_table_free(table);
-    return worst;
+    return fmax(worst, off);
 }
 
 /* With each measurement off by the noise at most, what is proven is within gap + 2 * noise. */
@@ -282,9 +288,6 @@ TEST(failed)
         struct noisy_meter noisy = {.model = model, .state = state, .stop_after = -1};
         uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_port none = {0};
-        owned(search) struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
-        struct tccl_table *table = tccl_table_new(machine, mask);
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
         options.noise = random_below(&state, 2) * 0.01;
         for (int tries = 0; tries < 100000 && noisy.broken.count < 1 + round % 2; tries++) {
@@ -292,10 +295,8 @@ TEST(failed)
             if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
                 tccl_set_add(&noisy.broken, transfer);
         }
-        CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+        owned(table) struct tccl_table *table = fill_table(&noisy, false, &options);
         CHECK(noisy.failed <= 12 * noisy.broken.count);
-        strcpy(table->source, "host");
-        check_table(table, machine);
         for (int i = 0; i <= tccl_table_pairs(table); i++) {
             bool ring = i == tccl_table_pairs(table);
             const struct tccl_result *result = ring ? tccl_table_ring(table) : &table->results[i];
@@ -323,7 +324,6 @@ TEST(failed)
             fprintf(stderr, "round %d: %d GPUs, %ld failed\n", round, machine->n_gpus,
                     noisy.failed);
         tccl_setmap_clear(&notes);
-        tccl_table_free(table);
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -342,19 +342,10 @@ TEST(flaky)
                                     .outliers = 10,
                                     .stop_after = -1,
                                     .assumed = round % 2};
-        const struct tccl_machine *machine = tccl_model_machine(model);
-        owned(symmetry) struct tccl_symmetry *symmetry =
-            round % 2 ? measure_symmetry(&noisy) : NULL;
-        owned(search) struct tccl_search *search = tccl_search_new(
-            machine, (struct tccl_meter){.measure = ask, .context = &noisy}, symmetry);
-        struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
-        struct tccl_search_options options = options_of(&noisy, 0.03, 3);
-        CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-        strcpy(table->source, "host");
-        check_table(table, machine);
+        const struct tccl_search_options options = options_of(&noisy, 0.03, 3);
+        owned(table) struct tccl_table *table = fill_table(&noisy, round % 2, &options);
         for (int i = 0; i < tccl_table_pairs(table); i++)
             check_result_of(&noisy, &table->results[i], enumerate_pair(table, model, i, NULL));
-        tccl_table_free(table);
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -367,19 +358,11 @@ TEST(stopped)
         unsigned long state = seed + 5000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model, .state = state};
-        const struct tccl_machine *machine = tccl_model_machine(model);
-        owned(search) struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
-        struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
         noisy.stop_after = random_below(&state, 1 << random_below(&state, 9));
-        int status = tccl_search_table(search, table, &options, NULL);
-        CHECK_INT(status, noisy.stopped);
-        strcpy(table->source, "host");
-        check_table(table, machine);
+        owned(table) struct tccl_table *table = fill_table(&noisy, false, &options);
         for (int i = 0; i < tccl_table_pairs(table); i++)
             check_result_of(&noisy, &table->results[i], enumerate_pair(table, model, i, NULL));
-        tccl_table_free(table);
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -393,19 +376,12 @@ TEST(left_ring)
         owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
             .model = model, .state = state, .stop_after = -1, .leaves_ring = true};
-        const struct tccl_machine *machine = tccl_model_machine(model);
-        uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_port none = {0};
-        owned(search) struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
-        owned(table) struct tccl_table *table = tccl_table_new(machine, mask);
-        struct tccl_search_options options = options_of(&noisy, 0, 0);
-        CHECK_INT(tccl_search_table(search, table, &options, NULL), 1);
-        strcpy(table->source, "host");
-        check_table(table, machine);
+        const struct tccl_search_options options = options_of(&noisy, 0, 0);
+        owned(table) struct tccl_table *table = fill_table(&noisy, false, &options);
         CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0);
         CHECK(tccl_table_ring(table)->bound >=
-              enumerate_best(model, mask, true, none, none, false) * (1 - 1e-9));
+              enumerate_best(model, table->gpus, true, none, none, false) * (1 - 1e-9));
         for (int i = 0; i < tccl_table_pairs(table); i++) {
             double best = enumerate_pair(table, model, i, NULL);
             CHECK(fabs(table->results[i].gbps - best) <= best * 1e-9);
