@@ -83,9 +83,8 @@ TEST(wrong)
         "n1[0-w>1-w>2-w>3-w>4-w>5-w>6-w>7-w>8-w>9-w>10-w>11-w>12-w>13-w>14-w>15-w>16-w>0]"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         cleared_by(acct_ring_clear) struct acct_ring ring = {0};
-        struct tccl_error err = {0};
-        CHECK_NO(acct_ring_read(wrong[i], "", &ring, &err) != -1 || !*err.text, "'%s' was taken\n",
-                 wrong[i]);
+        CHECK_NO(acct_ring_read(wrong[i], "", &ring, ERR) != -1 || !*check_err.text,
+                 "'%s' was taken\n", wrong[i]);
     }
 }
 
@@ -96,13 +95,12 @@ TEST(damaged)
     for (int i = 0; i < 20000; i++) {
         char text[sizeof(good)];
         cleared_by(acct_ring_clear) struct acct_ring ring = {0};
-        struct tccl_error err = {0};
         memcpy(text, good, sizeof(good));
         for (unsigned k = 1 + roll(3); k > 0; k--)
             text[roll(sizeof(good) - 1)] = " []-<>wmgr0123n_"[roll(16)];
         text[roll(4) ? sizeof(good) - 1 : roll(sizeof(good))] = '\0';
-        if (acct_ring_read(text, "", &ring, &err) != 0)
-            CHECK(*err.text != '\0');
+        if (acct_ring_read(text, "", &ring, ERR) != 0)
+            CHECK(*check_err.text != '\0');
         else
             CHECK(ring.n_nodes > 0 && ring.n_groups > 0);
     }

@@ -163,12 +163,12 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     const struct tccl_machine *machine = tccl_model_machine(beside->model);
     struct tccl_search_options options = {.others = OTHERS};
     owned(table) struct tccl_table *table = table_of(beside->model, gpus, false, &options);
-    struct tccl_error err = {""};
     double own = beside->own;
     CHECK_OK(tccl_table_check(table, machine, ERR));
     CHECK(fabs(tccl_table_ring(table)->gbps - own) < 1e-6);
     cleanup_class struct tccl_node_class *class =
-        tccl_beside_class(beside, table, true, false, &err);
+        tccl_beside_class(beside, table, true, false, ERR);
+    CHECK_STR(check_err.text, "");
     CHECK(class != NULL && class->neighbours == 1);
     beside->own = own;
     int harm = check_ring(beside, table, class);
@@ -178,8 +178,8 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     if (__builtin_popcount(gpus) == 2 && wanted > 0.3)
         CHECK((harm > 0 || share >= wanted * (1 - MOST_FOR_ROOM)) && share <= wanted + 1e-6);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
-    cleanup_class struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
-    CHECK_STR(err.text, "");
+    cleanup_class struct tccl_node_class *read = tccl_node_class_from_json(json, ERR);
+    CHECK_STR(check_err.text, "");
     CHECK(read && tccl_node_class_equal(class, read));
 }
 

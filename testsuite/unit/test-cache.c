@@ -49,7 +49,6 @@ static void append(struct tccl_profile *profile, const char *text, double gbps)
 
 TEST(round)
 {
-    struct tccl_error err = {0};
     owned(profile) struct tccl_profile *profile = create(), *reader = NULL;
     cleanup_free uint32_t *masks = NULL;
     int sets = 0;
@@ -57,20 +56,20 @@ TEST(round)
     put(profile, 0x3);
     append(profile, "g0>g1 g1>g0", 10);
     append(profile, "g0>m1", 11);
-    CHECK_INT(tccl_profile_sync(profile, &err), 0);
-    CHECK_INT(tccl_profile_open(cache, tccl_profile_id(profile), &reader, &err), 0);
+    CHECK_OK(tccl_profile_sync(profile, ERR));
+    CHECK_OK(tccl_profile_open(cache, tccl_profile_id(profile), &reader, ERR));
     CHECK_STR(tccl_profile_source(reader), "host");
     CHECK_INT(tccl_profile_machine(reader)->n_gpus, 4);
-    CHECK(tccl_profile_model(reader, &err) == NULL);
-    CHECK_STR(err.text, "");
-    CHECK_INT(tccl_profile_sets(reader, count, &sets, NULL, &err), 2);
+    CHECK(tccl_profile_model(reader, ERR) == NULL);
+    CHECK_STR(check_err.text, "");
+    CHECK_INT(tccl_profile_sets(reader, count, &sets, NULL, ERR), 2);
     CHECK_INT(sets, 2);
-    CHECK_INT(tccl_profile_tables(reader, &masks, &err), 2);
+    CHECK_INT(tccl_profile_tables(reader, &masks, ERR), 2);
     CHECK_INT(masks[0], 0x3);
     CHECK_INT(masks[1], 0xf);
-    const struct tccl_table *table = tccl_profile_table(reader, 0xf, &err);
+    const struct tccl_table *table = tccl_profile_table(reader, 0xf, ERR);
     CHECK(table && table->gpus == 0xf);
-    CHECK(table == tccl_profile_table(reader, 0xf, &err));
+    CHECK(table == tccl_profile_table(reader, 0xf, ERR));
     CHECK(time(NULL) - tccl_profile_time(reader) < 3600);
 }
 
@@ -149,16 +148,14 @@ TEST(damaged_tables)
     put(profile, 0x3);
     strcpy(path, in_folder(profile, "chains/00000005.chains"));
     for (int i = 0; i < 200; i++) {
-        struct tccl_error err = {0};
         struct stat st;
         put(profile, 0x5);
-        CHECK(tccl_profile_table(profile, 0x5, &err) != NULL);
+        CHECK(tccl_profile_table(profile, 0x5, ERR) != NULL);
         CHECK(stat(path, &st) == 0);
         damage(path, rand() % st.st_size, i % 4 == 0);
-        CHECK(tccl_profile_table(profile, 0x5, &err) == NULL);
-        CHECK(strstr(err.text, "00000005.chains"));
-        err = (struct tccl_error){0};
-        CHECK(tccl_profile_table(profile, 0x3, &err) != NULL);
+        CHECK(tccl_profile_table(profile, 0x5, ERR) == NULL);
+        CHECK(strstr(check_err.text, "00000005.chains"));
+        CHECK(tccl_profile_table(profile, 0x3, ERR) != NULL);
     }
 }
 
@@ -237,26 +234,21 @@ TEST(bad_descriptions)
 
 TEST(model)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *json = tccl_read_json(machine_file("amd-4gpu"), 1 << 20, NULL);
     owned(model) struct tccl_model *model = NULL;
     struct tccl_profile *profile, *second;
-    CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
+    CHECK(json && tccl_model_from_json(json, &model, ERR) == 0);
     if (!model)
         return;
     const struct tccl_machine *its = tccl_model_machine(model);
-    CHECK_INT(tccl_profile_create(cache, its, "model", json, &profile, &err), 0);
-    CHECK_STR(err.text, "");
-    CHECK(tccl_profile_model(profile, &err) != NULL);
-    CHECK_INT(tccl_profile_create(cache, its, "model", json, &second, &err), -1);
+    CHECK_OK(tccl_profile_create(cache, its, "model", json, &profile, ERR));
+    CHECK(tccl_profile_model(profile, ERR) != NULL);
+    CHECK_INT(tccl_profile_create(cache, its, "model", json, &second, ERR), -1);
     tccl_profile_close(profile);
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_profile_create(cache, its, "host", NULL, &second, &err), -1);
-    CHECK(strstr(err.text, "is not mixed with"));
-    err = (struct tccl_error){0};
+    CHECK_SAYS(tccl_profile_create(cache, its, "host", NULL, &second, ERR) == -1,
+               "is not mixed with");
     json_object_set_new(json, "about", json_string("other"));
-    CHECK_INT(tccl_profile_create(cache, its, "model", json, &second, &err), -1);
-    CHECK(strstr(err.text, "another model"));
+    CHECK_SAYS(tccl_profile_create(cache, its, "model", json, &second, ERR) == -1, "another model");
 }
 
 TEST(altered_model)
@@ -347,19 +339,17 @@ static void write_for_ever(void)
 
 static void check_all_good(const char *id)
 {
-    struct tccl_error err = {0};
     cleanup_free uint32_t *masks = NULL;
     owned(profile) struct tccl_profile *profile = NULL;
     int sets = 0;
-    CHECK_INT(tccl_profile_open(cache, id, &profile, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_profile_open(cache, id, &profile, ERR));
     if (!profile)
         return;
-    CHECK(tccl_profile_sets(profile, count, &sets, NULL, &err) >= 0);
-    int tables = tccl_profile_tables(profile, &masks, &err);
+    CHECK(tccl_profile_sets(profile, count, &sets, NULL, ERR) >= 0);
+    int tables = tccl_profile_tables(profile, &masks, ERR);
     for (int i = 0; i < tables; i++)
-        CHECK(tccl_profile_table(profile, masks[i], &err) != NULL);
-    CHECK_STR(err.text, "");
+        CHECK(tccl_profile_table(profile, masks[i], ERR) != NULL);
+    CHECK_STR(check_err.text, "");
 }
 
 static int count_left_over(const char *id)
@@ -410,19 +400,18 @@ TEST(list)
 /* Measured under other conditions: not mixed, unless there is nothing to mix. */
 TEST(conditions)
 {
-    struct tccl_error err = {0};
     struct tccl_profile *profile = create();
     CHECK_STR(tccl_profile_conditions(profile), "");
-    CHECK_INT(tccl_profile_claim(profile, "engine copies", &err), 0);
-    CHECK_INT(tccl_profile_claim(profile, "kernel copies", &err), 0);
+    CHECK_OK(tccl_profile_claim(profile, "engine copies", ERR));
+    CHECK_OK(tccl_profile_claim(profile, "kernel copies", ERR));
     append(profile, "g0>m1", 11);
     tccl_profile_close(profile);
     profile = create();
     CHECK_STR(tccl_profile_conditions(profile), "kernel copies");
-    CHECK_INT(tccl_profile_claim(profile, "kernel copies", &err), 0);
-    CHECK_STR(err.text, "");
-    CHECK_INT(tccl_profile_claim(profile, "engine copies", &err), -1);
-    CHECK(strstr(err.text, "\"kernel copies\"") && strstr(err.text, "\"engine copies\""));
+    CHECK_OK(tccl_profile_claim(profile, "kernel copies", ERR));
+    CHECK_INT(tccl_profile_claim(profile, "engine copies", ERR), -1);
+    CHECK(strstr(check_err.text, "\"kernel copies\"") &&
+          strstr(check_err.text, "\"engine copies\""));
     CHECK_STR(tccl_profile_conditions(profile), "kernel copies");
     tccl_profile_close(profile);
 }

@@ -30,26 +30,23 @@ static void check_content(const char *path, const char *expected)
 
 TEST(write)
 {
-    struct tccl_error err = {0};
     struct stat status;
     const char *path = check_at("file");
-    CHECK_INT(tccl_write_file(path, 0640, "first", 5, &err), 0);
+    CHECK_OK(tccl_write_file(path, 0640, "first", 5, ERR));
     check_content(path, "first");
-    CHECK_INT(tccl_write_file(path, 0604, "second one", 10, &err), 0);
+    CHECK_OK(tccl_write_file(path, 0604, "second one", 10, ERR));
     check_content(path, "second one");
     CHECK_INT(stat(path, &status), 0);
     CHECK_INT(status.st_mode & 07777, 0604);
-    CHECK_INT(tccl_write_file(path, 0600, "", 0, &err), 0);
+    CHECK_OK(tccl_write_file(path, 0600, "", 0, ERR));
     check_content(path, "");
     CHECK_INT(count_files(), 1);
-    CHECK_STR(err.text, "");
-    CHECK_INT(tccl_write_file(check_at("no/such/folder"), 0600, "x", 1, &err), -1);
-    CHECK(strstr(err.text, "no/such/folder: can't be written: No such file"));
+    CHECK_SAYS(tccl_write_file(check_at("no/such/folder"), 0600, "x", 1, ERR) == -1,
+               "no/such/folder: can't be written: No such file");
     const char *fifo = check_at("fifo");
-    err.text[0] = '\0';
     CHECK_INT(mkfifo(fifo, 0600), 0);
-    CHECK_INT(tccl_write_file(fifo, 0600, "x", 1, &err), -1);
-    CHECK(strstr(err.text, "fifo: can't be written: is not a regular file"));
+    CHECK_SAYS(tccl_write_file(fifo, 0600, "x", 1, ERR) == -1,
+               "fifo: can't be written: is not a regular file");
     CHECK_INT(stat(fifo, &status), 0);
     CHECK(S_ISFIFO(status.st_mode));
     CHECK_INT(unlink(fifo), 0);
@@ -356,8 +353,7 @@ static bool reads_right(void)
 {
     static const char *const not [] = {"user/secret", "user/link/file", "user/roots"};
     for (size_t i = 0; i < sizeof(not ) / sizeof(*not ); i++) {
-        struct tccl_error err = {0};
-        if (reads(not [i], &err) == 0 || !strstr(err.text, "CAP_SETUID"))
+        if (reads(not [i], ERR) == 0 || !strstr(check_err.text, "CAP_SETUID"))
             return false;
     }
     return reads("user/file", NULL) == 0 && reads("user/private", NULL) == 0 &&
@@ -376,15 +372,14 @@ static void check_denied(void)
     if (child == 0) {
         struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct caps[2];
-        struct tccl_error err = {0};
         if (syscall(SYS_capget, &head, caps) != 0)
             _exit(2);
         caps[0].effective &= ~(1U << CAP_SETUID);
         caps[0].permitted &= ~(1U << CAP_SETUID);
         if (syscall(SYS_capset, &head, caps) != 0)
             _exit(3);
-        bool refused = tccl_write_file(check_at("user/denied"), 0644, "x", 1, &err) < 0 &&
-                       strstr(err.text, "CAP_SETUID") &&
+        bool refused = tccl_write_file(check_at("user/denied"), 0644, "x", 1, ERR) < 0 &&
+                       strstr(check_err.text, "CAP_SETUID") &&
                        tccl_make_folder(check_at("user/denied"), 0755, NULL) < 0 &&
                        tccl_open_own(check_at("user/denied"), O_RDWR | O_CREAT, 0644, NULL) < 0;
         bool own = tccl_write_file(check_at("target/denied"), 0644, "x", 1, NULL) == 0;

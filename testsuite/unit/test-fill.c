@@ -41,16 +41,15 @@ static void check_refused(const char *text, const char *why)
 
 TEST(parse)
 {
-    struct tccl_error err = {0};
     uint32_t *sets;
-    CHECK_INT(tccl_gpusets_parse("0-3 4-7; 0,5  0-3", 8, &sets, &err), 3);
+    CHECK_INT(tccl_gpusets_parse("0-3 4-7; 0,5  0-3", 8, &sets, ERR), 3);
     CHECK_INT(sets[0], 0x0f);
     CHECK_INT(sets[1], 0xf0);
     CHECK_INT(sets[2], 0x21);
     free(sets);
-    CHECK_INT(tccl_gpusets_parse("all", 3, &sets, &err), 7);
+    CHECK_INT(tccl_gpusets_parse("all", 3, &sets, ERR), 7);
     free(sets);
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     check_refused("0-3 7-9", "GPUs \"7-9\"");
     check_refused("", "no GPUs are named");
     check_refused(" ; ", "no GPUs are named");
@@ -84,14 +83,13 @@ static int fill(long stop_at, int pairs, struct tccl_fill_progress *end)
 {
     cleanup_free uint32_t *sets = NULL;
     struct stop stop = {.at = stop_at};
-    struct tccl_error err = {0};
     owned(profile) struct tccl_profile *profile = open_profile();
     struct tccl_fill_options options = {
         .gap = 0.03, .pairs = pairs, .progress = progress, .context = &stop};
-    options.n_sets = tccl_gpusets_all(backend->machine->n_gpus, &sets, &err);
+    options.n_sets = tccl_gpusets_all(backend->machine->n_gpus, &sets, ERR);
     options.sets = sets;
-    int rc = tccl_fill(backend, profile, &options, end, &err);
-    CHECK_STR(err.text, "");
+    int rc = tccl_fill(backend, profile, &options, end, ERR);
+    CHECK_STR(check_err.text, "");
     CHECK(stop.calls > 0);
     return rc;
 }
@@ -126,15 +124,14 @@ static void check_result_of(const struct tccl_result *result, const struct tccl_
 
 static void check_tables(int expected)
 {
-    struct tccl_error err = {0};
     cleanup_free uint32_t *masks = NULL;
     owned(profile) struct tccl_profile *profile = open_profile();
-    const struct tccl_model *model = tccl_profile_model(profile, &err);
-    int count = tccl_profile_tables(profile, &masks, &err);
+    const struct tccl_model *model = tccl_profile_model(profile, ERR);
+    int count = tccl_profile_tables(profile, &masks, ERR);
     CHECK_INT(count, expected);
     for (int i = 0; i < count && model; i++) {
-        const struct tccl_table *table = tccl_profile_table(profile, masks[i], &err);
-        CHECK_STR(err.text, "");
+        const struct tccl_table *table = tccl_profile_table(profile, masks[i], ERR);
+        CHECK_STR(check_err.text, "");
         for (int j = 0; table && j < tccl_table_pairs(table); j++)
             check_result_of(&table->results[j], model);
         if (table)
@@ -185,16 +182,15 @@ TEST(fault)
 {
     const uint32_t sets[] = {0xf, 0x3, 0x1};
     const struct tccl_fill_options options = {.sets = sets, .n_sets = 3, .gap = 0.03, .pairs = 1};
-    struct tccl_error err = {0};
     struct tccl_fill_progress end;
     check_remove(cache);
     owned(profile) struct tccl_profile *profile = open_profile();
     CHECK_INT(system(check_printf("mkdir -p '%s/chains/0000000f.chains/in the way'",
                                   tccl_profile_folder(profile))),
               0);
-    CHECK_INT(tccl_fill(backend, profile, &options, &end, &err), -1);
-    CHECK(strstr(err.text, "1 of 3 chain tables could not be written; the first: GPUs 0-3: "));
-    CHECK(tccl_profile_table(profile, 0x3, &err) && tccl_profile_table(profile, 0x1, &err));
+    CHECK_SAYS(tccl_fill(backend, profile, &options, &end, ERR) == -1,
+               "1 of 3 chain tables could not be written; the first: GPUs 0-3: ");
+    CHECK(tccl_profile_table(profile, 0x3, ERR) && tccl_profile_table(profile, 0x1, ERR));
 }
 
 SETUP

@@ -59,24 +59,23 @@ TEST(append)
 /* Runs from the wire are those that were sent. */
 TEST(round)
 {
-    struct tccl_error err = {0};
     owned(merge) struct merge *merge = merge_new(0);
     int nodes = 0, classes[300];
     while (nodes < 300) {
         int class = rand() % 5;
         owned(merge) struct merge *next = make_merge(nodes, class, 1);
-        CHECK_INT(merge_append(merge, next, &err), 0);
+        CHECK_OK(merge_append(merge, next, ERR));
         classes[nodes++] = class;
     }
-    cleanup_json json_t *json = merge_to_json(merge, &err);
-    owned(merge) struct merge *read = merge_from_json(json, 0, nodes, &err);
-    CHECK_STR(err.text, "");
+    cleanup_json json_t *json = merge_to_json(merge, ERR);
+    owned(merge) struct merge *read = merge_from_json(json, 0, nodes, ERR);
+    CHECK_STR(check_err.text, "");
     CHECK_INT(read->n_classes, merge->n_classes);
     for (int run = 0, node = 0; run < read->n_runs; run++)
         for (int i = 0; i < read->runs[run].count; i++, node++)
             CHECK(read->classes[read->runs[run].class]->class->seen[0].gbps == 1 + classes[node]);
-    CHECK(merge_from_json(json, 0, nodes - 1, &err) == NULL);
-    CHECK(merge_from_json(json, 0, nodes + 1, &err) == NULL);
+    CHECK(merge_from_json(json, 0, nodes - 1, ERR) == NULL);
+    CHECK(merge_from_json(json, 0, nodes + 1, ERR) == NULL);
 }
 
 TEST(too_many_classes)

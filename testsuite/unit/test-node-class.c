@@ -406,7 +406,6 @@ TEST(sets)
     for (int round = 0; round < 100 && !check_failures; round++) {
         cleanup_class struct tccl_node_class *class = class_with_sets(machine, 15);
         struct tccl_seen set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
-        struct tccl_error err = {""};
         double best = set.gbps, found = 0;
         int before = class->n_seen, same = 0;
         check_best(class);
@@ -442,8 +441,8 @@ TEST(sets)
             CHECK(own->set.rings[order[r]].entry.nic == in[r] &&
                   own->set.rings[order[r]].exit.nic == out[r]);
         cleanup_json json_t *json = tccl_node_class_to_json(class);
-        cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, &err);
-        CHECK_STR(err.text, "");
+        cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, ERR);
+        CHECK_STR(check_err.text, "");
         CHECK(copy && tccl_node_class_equal(class, copy));
         if (copy)
             copy->seen[5].set.rings[1].gpus[0] ^= 1;
@@ -451,10 +450,10 @@ TEST(sets)
         if (copy)
             copy->seen[5].set.rings[1].gpus[0] ^= 1, copy->moved = true;
         cleanup_json json_t *moved = copy ? tccl_node_class_to_json(copy) : NULL;
-        cleanup_class struct tccl_node_class *again = tccl_node_class_from_json(moved, &err);
+        cleanup_class struct tccl_node_class *again = tccl_node_class_from_json(moved, ERR);
         CHECK(again && again->moved && !tccl_node_class_equal(class, again));
         json_object_del(json, "sets");
-        cleanup_class struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
+        cleanup_class struct tccl_node_class *older = tccl_node_class_from_json(json, ERR);
         CHECK(older && older->n_seen == 5 && !tccl_node_class_equal(class, older));
     }
 }

@@ -46,18 +46,17 @@ static void check_round_trips(const struct tccl_machine *machine)
 {
     for (int round = 0; round < 1000; round++) {
         struct tccl_chain chain = random_chain(machine), back;
-        struct tccl_error err = {0};
         char text[TCCL_CHAIN_TEXT], dense[TCCL_CHAIN_TEXT] = "";
         tccl_chain_format(&chain, machine, text);
-        CHECK_INT(tccl_chain_parse(text, machine, &back, &err), 0);
+        CHECK_OK(tccl_chain_parse(text, machine, &back, ERR));
         CHECK(memcmp(&chain, &back, sizeof(chain)) == 0);
         for (char *at = text, *to = dense; *at; at++)
             if (*at != ' ')
                 *to++ = *at;
-        CHECK_INT(tccl_chain_parse(dense, machine, &back, &err), 0);
+        CHECK_OK(tccl_chain_parse(dense, machine, &back, ERR));
         CHECK(memcmp(&chain, &back, sizeof(chain)) == 0);
-        if (err.text[0])
-            fprintf(stderr, "%s: %s\n", text, err.text);
+        if (check_err.text[0])
+            fprintf(stderr, "%s: %s\n", text, check_err.text);
     }
 }
 
@@ -283,18 +282,16 @@ TEST(rings)
     }
     struct tccl_ring_reader ring = {.text = text};
     struct tccl_named_chain chain;
-    struct tccl_error err = {0};
     char name[32];
     for (int node = 0; node < NODES; node++) {
         for (int i = 0; i < counts[node]; i++) {
             snprintf(name, sizeof(name), "node-%d", node);
-            CHECK_INT(tccl_ring_next(&ring, &chain, &err), 1);
+            CHECK_INT(tccl_ring_next(&ring, &chain, ERR), 1);
             CHECK(ring.node == node && ring.chain == i && same_named(&chain, &chains[node][i]));
             CHECK_STR(ring.name, name);
         }
     }
-    CHECK_INT(tccl_ring_next(&ring, &chain, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_ring_next(&ring, &chain, ERR));
 }
 
 /* Reads all of a ring; *read: what was there before the end, as <node|chain|name|text>. */

@@ -74,12 +74,10 @@ TEST(ranges)
     CHECK_STR(outcome.source, "model");
     CHECK(outcome.gbps > 0 && outcome.ring != NULL);
     for (int round = 0; round < 100; round++) {
-        struct tccl_error err = {0};
         struct tccl_outcome read = {0};
         int first = rand() % NODES, end = first + 1 + rand() % (NODES - first);
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, first, end);
-        CHECK_INT(tccl_plan_from_json(json, &key, first, end, &read, &err), 0);
-        CHECK_STR(err.text, "");
+        CHECK_OK(tccl_plan_from_json(json, &key, first, end, &read, ERR));
         CHECK(read.gbps == outcome.gbps);
         CHECK_STR(read.policy, "gpu");
         for (int node = first; node < end; node++) {
@@ -87,7 +85,7 @@ TEST(ranges)
             CHECK_INT(read.choices[node - first].exit[0], outcome.choices[node].exit[0]);
         }
         tccl_outcome_clear(&read);
-        CHECK_INT(tccl_plan_from_json(json, &key, first, end + 1, &read, &err), -1);
+        CHECK_INT(tccl_plan_from_json(json, &key, first, end + 1, &read, ERR), -1);
     }
 }
 
@@ -455,20 +453,18 @@ TEST(malformed)
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     for (size_t i = 0; i < COUNT(bad); i++) {
-        struct tccl_error err = {0};
         struct tccl_outcome read = {0};
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, 0, 3);
         json_object_set_new(json, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
-        CHECK_INT(tccl_plan_from_json(json, &key, 0, 3, &read, &err), -1);
-        CHECK(*err.text != '\0' && read.choices == NULL && read.ring == NULL);
+        CHECK_INT(tccl_plan_from_json(json, &key, 0, 3, &read, ERR), -1);
+        CHECK(*check_err.text != '\0' && read.choices == NULL && read.ring == NULL);
     }
     struct tccl_step_key other = key;
-    struct tccl_error err = {0};
     struct tccl_outcome read = {0};
     other.restart = 1;
     cleanup_json json_t *json = outcome_to_json(&outcome, &other, 0, 3);
-    CHECK_INT(tccl_plan_from_json(json, &key, 0, 3, &read, &err), -1);
-    CHECK_STR(err.text, "it is the plan of another step");
+    CHECK_FAILS(tccl_plan_from_json(json, &key, 0, 3, &read, ERR),
+                "it is the plan of another step");
 }
 
 SETUP

@@ -301,22 +301,20 @@ static void check_moved(const char *name)
         tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
     const struct tccl_search_options some = {.gap = 0.03, .budget = 5000};
     for (uint32_t gpus = 3; gpus < 1u << tccl_model_machine(model)->n_gpus; gpus++) {
-        struct tccl_error err = {""};
         struct tccl_result best;
         if (__builtin_popcount(gpus) < 2 || __builtin_popcount(gpus) > 4)
             continue;
-        const struct tccl_table *table = tccl_model_tables_get(tables, gpus, &err);
-        CHECK_STR(err.text, "");
+        const struct tccl_table *table = tccl_model_tables_get(tables, gpus, ERR);
+        CHECK_STR(check_err.text, "");
         CHECK_INT(table->gpus, gpus);
-        CHECK_INT(tccl_table_check(table, tccl_model_machine(model), &err), 0);
-        CHECK_STR(err.text, "");
+        CHECK_OK(tccl_table_check(table, tccl_model_machine(model), ERR));
         check_rated(model, &(struct tccl_ring_set){1, {tccl_table_ring(table)->chain}},
                     tccl_table_ring(table)->gbps);
         for (const struct tccl_result *own = NULL;
              (own = tccl_table_next(table, own, TCCL_OTHERS | TCCL_SETS));)
             check_rated(model, own->set ? own->set : &(struct tccl_ring_set){1, {own->chain}},
                         own->gbps);
-        CHECK(tccl_search_ring(search, gpus, &some, &best, &err) >= 0);
+        CHECK(tccl_search_ring(search, gpus, &some, &best, ERR) >= 0);
         CHECK(tccl_table_ring(table)->gbps >= best.gbps * ENOUGH &&
               best.gbps >= tccl_table_ring(table)->gbps * ENOUGH);
     }

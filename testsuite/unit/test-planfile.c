@@ -169,7 +169,6 @@ TEST(shared)
     const char *target = check_at("target");
     for (int how = 0; how < TAKEN; how++) {
         struct tccl_step_key key = {.cluster = "shared", .job = (uint32_t)getpid()};
-        struct tccl_error err = {0};
         tccl_key_folder(&key, name);
         snprintf(shared, sizeof(shared), SHARED_FOLDER "/tccl-%d%s.3", UID, strrchr(name, '-'));
         unlink(shared);
@@ -186,13 +185,13 @@ TEST(shared)
             CHECK_INT(mkdir(shared, 0777) | mkdir(inside, 0777), 0);
         if (how < FREE)
             CHECK_INT(lchown(shared, 65533, 65533), 0);
-        write_shared(&key, UID, path, &err);
+        write_shared(&key, UID, path, ERR);
         CHECK_INT(lstat(shared, &stat_), 0);
         CHECK(S_ISREG(stat_.st_mode) && (stat_.st_mode & 07777) == 0600 && stat_.st_uid == UID);
         CHECK_INT(access(target, F_OK), -1);
         if (how == TAKEN_BY_FOLDER)
             remove_away(shared);
-        write_shared(&key, UID, path, &err); /* in use: stays */
+        write_shared(&key, UID, path, ERR); /* in use: stays */
         CHECK(lstat(shared, &before) == 0 && before.st_ino == stat_.st_ino);
         planfile_remove(check_folder(), &key, NULL);
         CHECK_INT(lstat(shared, &stat_), -1);

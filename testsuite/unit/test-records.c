@@ -445,10 +445,9 @@ TEST(full_disk)
     CHECK(setrlimit(RLIMIT_FSIZE, &full) == 0);
     int stored = 1, refused = 0;
     for (int job = 2; job < 200; job++) {
-        struct tccl_error err = {0};
         cleanup_json json_t *json = record(job, 0, 0, "planned");
-        int rc = tccl_records_put(records, json, &err);
-        CHECK(rc == 0 || (rc == -1 && strstr(err.text, path)));
+        int rc = tccl_records_put(records, json, ERR);
+        CHECK(rc == 0 || (rc == -1 && strstr(check_err.text, path)));
         rc == 0 ? stored++ : refused++;
     }
     CHECK(refused > 0);

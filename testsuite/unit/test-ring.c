@@ -87,10 +87,9 @@ TEST(best_of_all)
             best = gbps > best ? gbps : best;
         }
         cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
-        struct tccl_error err = {0};
-        int status = tccl_ring_solve(runs, n_runs, &ring, &err);
+        int status = tccl_ring_solve(runs, n_runs, &ring, ERR);
         CHECK_INT(status, best > 0 ? 0 : -1);
-        CHECK((status == 0) == (err.text[0] == '\0'));
+        CHECK((status == 0) == (check_err.text[0] == '\0'));
         CHECK(ring.gbps == best);
         CHECK(status != 0 || (ring.bound >= ring.gbps && ring.bound <= ring.gbps * 1.03));
         for (int i = 0; i < n_runs; i++)

@@ -297,16 +297,12 @@ static void check_rings(const struct trial *trial, int rings)
 {
     struct tccl_rings_options options = {.rings = rings, .reads = trial->reads, .seed = 1};
     struct tccl_rings_result result;
-    struct tccl_error err = {""};
     double bounds[3] = {0}, best = trial->best[rings];
     uint32_t gpus = (1u << trial->n) - 1;
-    CHECK_INT(tccl_rings_bounds(trial->model, gpus, trial->closed, trial->reads, false, rings,
-                                rings, 0, bounds, &err),
-              0);
+    CHECK_OK(tccl_rings_bounds(trial->model, gpus, trial->closed, trial->reads, false, rings, rings,
+                               0, bounds, ERR));
     double bound = bounds[rings];
-    CHECK_INT(tccl_rings_find(trial->model, gpus, trial->closed, &options, NULL, 0, &result, &err),
-              0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_rings_find(trial->model, gpus, trial->closed, &options, NULL, 0, &result, ERR));
     if (best > bound * (1 + 1e-6) || fabs(result.gbps - best) > 1e-6 * best ||
         result.bound < best * (1 - 1e-9)) {
         fprintf(stderr,

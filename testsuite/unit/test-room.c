@@ -206,10 +206,8 @@ static void test_random(const char *name, unsigned long *state)
 static bool takes(const struct tccl_machine *machine, const char *text, const char *single)
 {
     struct tccl_ring_set set, one;
-    struct tccl_error err = {""};
-    CHECK_INT(tccl_ring_set_parse(text, machine, &set, &err), 0);
-    CHECK_INT(tccl_ring_set_parse(single, machine, &one, &err), 0);
-    CHECK(!err.text[0]);
+    CHECK_OK(tccl_ring_set_parse(text, machine, &set, ERR));
+    CHECK_OK(tccl_ring_set_parse(single, machine, &one, ERR));
     return tccl_set_takes_room(machine, &set, &one.rings[0]);
 }
 

@@ -73,17 +73,16 @@ int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
 
 static void make_own_profile(void)
 {
-    struct tccl_error err = {""};
     owned(profile) struct tccl_profile *profile = NULL;
     model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
-    cleanup_json json_t *json = tccl_read_json(machine_file("amd-4gpu"), 1 << 20, &err);
+    cleanup_json json_t *json = tccl_read_json(machine_file("amd-4gpu"), 1 << 20, ERR);
     cleanup_json json_t *description = tccl_machine_to_json(machine);
     snprintf(conf.machine, sizeof(conf.machine), "%.200s/machine.json", folder);
     snprintf(conf.cache_dir, sizeof(conf.cache_dir), "%.200s", folder);
     snprintf(conf.run_dir, sizeof(conf.run_dir), "%.200s", folder);
-    CHECK_INT(tccl_write_json(conf.machine, 0644, description, &err), 0);
-    CHECK_INT(tccl_profile_create(folder, machine, "model", json, &profile, &err), 0);
+    CHECK_OK(tccl_write_json(conf.machine, 0644, description, ERR));
+    CHECK_OK(tccl_profile_create(folder, machine, "model", json, &profile, ERR));
     for (int i = 0; i < SETS; i++) {
         tables[i] = table_of(model, masks[i], false, &(struct tccl_search_options){.others = 150});
         for (int k = 0; k < TCCL_GENERATIONS; k++) /* so slow that ours are worth it */
@@ -91,9 +90,8 @@ static void make_own_profile(void)
         tccl_table_ends(tables[i], model);
         strcpy(tables[i]->source, "model");
         strcpy(tables[i]->machine, tccl_profile_id(profile));
-        CHECK_INT(tccl_profile_put(profile, tables[i], &err), 0);
+        CHECK_OK(tccl_profile_put(profile, tables[i], ERR));
     }
-    CHECK_STR(err.text, "");
 }
 
 static struct tccl_step join_of(struct tccl_step_key key, uint32_t gpus)

@@ -31,7 +31,6 @@ static int cases, taken; /* taken: with planned rings */
 static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus, bool across,
                                      long budget)
 {
-    struct tccl_error err = {""};
     struct tccl_machine machine = *tccl_model_machine(model);
     const struct tccl_search_options options = {.gap = 0.03, .budget = budget, .others = 100};
     const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = 100};
@@ -39,10 +38,9 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     struct tccl_table *table = tccl_table_new(&machine, gpus);
     owned(search) struct tccl_search *search =
         tccl_search_new(&machine, tccl_model_meter(model), NULL);
-    CHECK(tccl_search_table(search, table, &options, &err) >= 0); /* 1: the budget is used up */
-    CHECK_INT(tccl_beside_replies(model, table, &options, &err), 0);
-    CHECK_INT(tccl_table_find_sets(model, table, &sets, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK(tccl_search_table(search, table, &options, ERR) >= 0); /* 1: the budget is used up */
+    CHECK_OK(tccl_beside_replies(model, table, &options, ERR));
+    CHECK_OK(tccl_table_find_sets(model, table, &sets, ERR));
     return table;
 }
 

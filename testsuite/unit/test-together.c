@@ -376,7 +376,6 @@ static void check_full(struct tccl_profile *profile)
     struct tccl_joint joint = {.n = 2, .gbps = {1, 2}};
     struct tccl_set set = parse_set("g0>m0 g0>m1 g0>m2 g0>m3 g0<m0 g0<m1 g0<m2 g0<m3 g1>m0 g1>m1 "
                                     "g1>m2 g1>m3 g1<m0 g2>m0");
-    struct tccl_error err = {""};
     joint.sides[1] =
         (struct tccl_side){.rings = 1, .count = 1, .transfers = {set.transfers[set.count - 1]}};
     for (int i = 1; i <= TCCL_MAX_JOINTS + 1; i++) {
@@ -384,10 +383,10 @@ static void check_full(struct tccl_profile *profile)
         for (int bit = 0; bit < set.count - 1; bit++)
             if (i >> bit & 1)
                 joint.sides[0].transfers[joint.sides[0].count++] = set.transfers[bit];
-        CHECK_INT(tccl_profile_append_joint(profile, &joint, &err), 0);
+        CHECK_OK(tccl_profile_append_joint(profile, &joint, ERR));
     }
-    CHECK_INT(tccl_together_count(tccl_profile_together(profile, &err)), TCCL_MAX_JOINTS);
-    CHECK_STR(err.text, "");
+    CHECK_INT(tccl_together_count(tccl_profile_together(profile, ERR)), TCCL_MAX_JOINTS);
+    CHECK_STR(check_err.text, "");
 }
 
 static int count_line(void *context, const struct tccl_joint *joint)

@@ -36,14 +36,13 @@ static struct tccl_step sample(void)
 TEST(join)
 {
     struct tccl_step join = sample();
-    struct tccl_error err = {0};
-    cleanup_json json_t *json = tccl_join_to_json(&join, &err);
+    cleanup_json json_t *json = tccl_join_to_json(&join, ERR);
     cleanup_free char *text = tccl_message_text(json);
     CHECK(text != NULL);
-    cleanup_json json_t *again = tccl_message_parse(text, strlen(text), &err);
+    cleanup_json json_t *again = tccl_message_parse(text, strlen(text), ERR);
     CHECK_STR(tccl_message_type(again), "join");
-    struct tccl_step *message = tccl_join_from_json(again, &err);
-    CHECK_STR(err.text, "");
+    struct tccl_step *message = tccl_join_from_json(again, ERR);
+    CHECK_STR(check_err.text, "");
     if (!message)
         return;
     const struct tccl_step *read = message;
@@ -70,7 +69,6 @@ static void check_largest(bool share)
     static char text[TCCL_MAX_NODES][41];
     static const char *names[TCCL_MAX_NODES];
     cleared_by(tccl_step_clear) struct tccl_step join = sample();
-    struct tccl_error err = {0};
     for (int i = 0; i < TCCL_MAX_NODES; i++) {
         snprintf(text[i], sizeof(text[i]),
                  share ? "gpu-partition-of-the-large-system-%06d" : "%06d", i);
@@ -80,12 +78,12 @@ static void check_largest(bool share)
     }
     join.nodes = NULL;
     CHECK_INT(tccl_step_set_nodes(&join, names, TCCL_MAX_NODES), 0);
-    cleanup_json json_t *json = tccl_join_to_json(&join, &err);
+    cleanup_json json_t *json = tccl_join_to_json(&join, ERR);
     cleanup_free char *message = tccl_message_text(json);
     CHECK(message && strlen(message) < (share ? 1000 : TCCL_FRAME_UNIX));
     CHECK(share || (message && strlen(message) > (size_t)TCCL_MAX_NODES * 41));
-    struct tccl_step *read = tccl_join_from_json(json, &err);
-    CHECK_STR(err.text, "");
+    struct tccl_step *read = tccl_join_from_json(json, ERR);
+    CHECK_STR(check_err.text, "");
     CHECK(read && read->n_nodes == TCCL_MAX_NODES);
     for (int i = 0; read && i < TCCL_MAX_NODES; i++)
         if (strcmp(read->nodes[i], names[i]) != 0) {
@@ -149,12 +147,11 @@ TEST(bad_joins)
     };
     struct tccl_step join = sample();
     for (size_t i = 0; i < COUNT(bad); i++) {
-        struct tccl_error err = {0};
         cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
         json_object_set_new(json, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
-        struct tccl_step *message = tccl_join_from_json(json, &err);
+        struct tccl_step *message = tccl_join_from_json(json, ERR);
         CHECK(message == NULL);
-        CHECK(strstr(err.text, bad[i].name) != NULL);
+        CHECK(strstr(check_err.text, bad[i].name) != NULL);
         tccl_step_free(message);
     }
 }
@@ -165,11 +162,10 @@ TEST(missing_members)
                                         "mode", "uid",  "timeout_ms"};
     struct tccl_step join = sample();
     for (size_t i = 0; i < COUNT(names); i++) {
-        struct tccl_error err = {0};
         cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
         json_object_del(json, names[i]);
-        CHECK(tccl_join_from_json(json, &err) == NULL);
-        CHECK(*err.text != '\0');
+        CHECK(tccl_join_from_json(json, ERR) == NULL);
+        CHECK(*check_err.text != '\0');
     }
 }
 
@@ -210,9 +206,8 @@ TEST(parse)
                                       "{\"v\":1,\"type\":\"a\"} x",
                                       "null"};
     for (size_t i = 0; i < COUNT(bad); i++) {
-        struct tccl_error err = {0};
-        CHECK(tccl_message_parse(bad[i], strlen(bad[i]), &err) == NULL);
-        CHECK(*err.text != '\0');
+        CHECK(tccl_message_parse(bad[i], strlen(bad[i]), ERR) == NULL);
+        CHECK(*check_err.text != '\0');
     }
 }
 
@@ -260,32 +255,27 @@ TEST(frames)
     int fds[2];
     cleanup_free char *data = NULL;
     size_t size;
-    struct tccl_error err = {0};
     int64_t soon = tccl_now_ms() + 60000;
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 10, soon, &err), 0);
-    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), 0);
+    CHECK_OK(tccl_frame_write(fds[0], "hello", 5, 10, soon, ERR));
+    CHECK_OK(tccl_frame_read(fds[1], 10, soon, &data, &size, ERR));
     CHECK_INT(size, 5);
     CHECK_STR(data, "hello");
-    CHECK_INT(tccl_frame_read(fds[1], 10, tccl_now_ms(), &data, &size, &err), 1);
+    CHECK_INT(tccl_frame_read(fds[1], 10, tccl_now_ms(), &data, &size, ERR), 1);
     for (size_t limit = 5; limit >= 4; limit--) { /* the longest that is allowed, and one more */
         cleanup_free char *longest = NULL;
-        CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 5, soon, &err), 0);
+        CHECK_OK(tccl_frame_write(fds[0], "hello", 5, 5, soon, ERR));
         CHECK_INT(tccl_frame_read(fds[1], limit, soon, &longest, &size, NULL), limit < 5 ? -1 : 0);
     }
     char rest[5];
     CHECK_INT(read(fds[1], rest, sizeof(rest)), 5);
-    CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 4, soon, &err), -1);
+    CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 4, soon, ERR), -1);
     CHECK_INT(write(fds[0], "\377\377\377\377", 4), 4);
-    memset(&err, 0, sizeof(err));
-    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), -1);
-    CHECK(strstr(err.text, "4294967295") != NULL);
+    CHECK_SAYS(tccl_frame_read(fds[1], 10, soon, &data, &size, ERR) == -1, "4294967295");
     CHECK_INT(write(fds[0], "\0\0\0\0", 4), 4);
-    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), -1);
+    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, ERR), -1);
     close(fds[0]);
-    memset(&err, 0, sizeof(err));
-    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), -1);
-    CHECK(strstr(err.text, "closed") != NULL);
+    CHECK_SAYS(tccl_frame_read(fds[1], 10, soon, &data, &size, ERR) == -1, "closed");
     close(fds[1]);
 }
 

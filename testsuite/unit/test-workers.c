@@ -212,14 +212,12 @@ TEST(mishaps)
     struct tccl_run_result run;
     long replaced = 0;
     for (size_t i = 0; i < COUNT(mishaps); i++) {
-        struct tccl_error err = {0};
-        CHECK_INT(tccl_workers_run(workers, &set, 1000000, &run, &err), 0);
-        CHECK_STR(err.text, "");
+        CHECK_OK(tccl_workers_run(workers, &set, 1000000, &run, ERR));
         int other = puppet->pid[0];
         puppet->act[1] = mishaps[i].act;
-        CHECK_INT(tccl_workers_run(workers, &set, 2000000, &run, &err), 1);
-        if (strncmp(err.text, mishaps[i].says, strlen(mishaps[i].says)) != 0)
-            CHECK_STR(err.text, mishaps[i].says);
+        CHECK_INT(tccl_workers_run(workers, &set, 2000000, &run, ERR), 1);
+        if (strncmp(check_err.text, mishaps[i].says, strlen(mishaps[i].says)) != 0)
+            CHECK_STR(check_err.text, mishaps[i].says);
         puppet->act[1] = PUPPET_MOVES;
         replaced += mishaps[i].replaced;
         CHECK_INT(tccl_workers_replaced(workers), replaced);
@@ -400,15 +398,14 @@ TEST(no_processes)
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        struct tccl_error err = {0};
         struct tccl_run_result run;
         setrlimit(RLIMIT_NPROC, &none);
         if (getuid() == 0 && setuid(65534) < 0)
             _exit(2);
-        int rc = tccl_workers_run(pool.workers, &set, 1000, &run, &err);
-        bool said = strstr(err.text, "g0.0: its process can't be started: ");
+        int rc = tccl_workers_run(pool.workers, &set, 1000, &run, ERR);
+        bool said = strstr(check_err.text, "g0.0: its process can't be started: ");
         if (!said)
-            fprintf(stderr, "%d: %s\n", rc, err.text);
+            fprintf(stderr, "%d: %s\n", rc, check_err.text);
         _exit(rc == -1 && said ? 0 : 1);
     }
     waitpid(pid, &status, 0);
