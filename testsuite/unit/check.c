@@ -62,9 +62,15 @@ unsigned roll(unsigned limit)
     return (unsigned)random_below(&rolled, (int)limit);
 }
 
+int check_exit(pid_t pid)
+{
+    int status;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                           : -1;
+}
+
 void check_in_child(void (*run)(void))
 {
-    int status = 0;
     fflush(NULL);
     check_folder(); /* one of the child's own would stay */
     pid_t pid = fork();
@@ -73,8 +79,7 @@ void check_in_child(void (*run)(void))
         run();
         _exit(check_failures ? 1 : 0);
     }
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_INT(status, 0);
+    CHECK_INT(check_exit(pid), 0);
 }
 
 const char *check_folder(void)

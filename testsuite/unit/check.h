@@ -168,6 +168,9 @@ void check_skip(const char *why, ...) __attribute__((format(printf, 1, 2)));
 /* Runs the function in a child process, whose failures count here. */
 void check_in_child(void (*run)(void));
 
+/* The exit status with which a child ends; -1: it was killed, or there is none. */
+int check_exit(pid_t pid);
+
 /* How a program ends that has a main of its own: 1 if checks failed, or 0. */
 int check_result(void);
 

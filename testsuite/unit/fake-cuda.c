@@ -101,6 +101,27 @@ static CUresult usable(const char *call, CUresult failure)
     return fails(call) ? failure : CUDA_SUCCESS;
 }
 
+#define MUST_BE_USABLE(call, failure)                                                              \
+    do {                                                                                           \
+        CUresult usable_ = usable(call, failure);                                                  \
+        if (usable_ != CUDA_SUCCESS)                                                               \
+            return usable_;                                                                        \
+    } while (0)
+
+static pthread_mutex_t *take_lock(void)
+{
+    pthread_mutex_lock(&lock);
+    return &lock;
+}
+
+static void let_go(pthread_mutex_t **mutex)
+{
+    pthread_mutex_unlock(*mutex);
+}
+
+/* Until the end of the scope. */
+#define LOCKED __attribute__((cleanup(let_go), unused)) pthread_mutex_t *locked_ = take_lock()
+
 static uint64_t nanoseconds(void)
 {
     struct timespec now;
@@ -150,10 +171,8 @@ static void wait_for_kernels(void)
 /* The CPU's address of what a kernel names; NULL: not mapped for the GPU. */
 static void *reach(uint64_t at, size_t bytes)
 {
-    pthread_mutex_lock(&lock);
-    bool known = find_range(at, bytes) != NULL;
-    pthread_mutex_unlock(&lock);
-    return known ? (void *)(uintptr_t)(at & ~(HOST_BIT | DEVICE_BIT)) : NULL;
+    LOCKED;
+    return find_range(at, bytes) ? (void *)(uintptr_t)(at & ~(HOST_BIT | DEVICE_BIT)) : NULL;
 }
 
 /* ---- the kernel ---- */
@@ -272,17 +291,13 @@ static void *run_stream(void *context)
 
 static CUresult push(CUstream stream, const struct op *op)
 {
-    pthread_mutex_lock(&lock);
-    CUresult result = broken;
-    if (result == CUDA_SUCCESS && stream->last - stream->first == QUEUE)
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS) {
-        stream->queue[stream->last++ % QUEUE] = *op;
-        kernels += op->kind == KERNEL;
-        pthread_cond_broadcast(&changed);
-    }
-    pthread_mutex_unlock(&lock);
-    return result;
+    LOCKED;
+    if (broken != CUDA_SUCCESS || stream->last - stream->first == QUEUE)
+        return broken != CUDA_SUCCESS ? broken : CUDA_ERROR_OUT_OF_MEMORY;
+    stream->queue[stream->last++ % QUEUE] = *op;
+    kernels += op->kind == KERNEL;
+    pthread_cond_broadcast(&changed);
+    return CUDA_SUCCESS;
 }
 
 /* ---- the calls ---- */
@@ -404,10 +419,8 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-    CUresult result = usable("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
     uint32_t magic;
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
     memcpy(&magic, image, sizeof(magic));
     if (magic != FATBIN || version() / 1000 < CUDA_VERSION / 1000)
         return CUDA_ERROR_INVALID_IMAGE;
@@ -417,9 +430,9 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    CUresult result = usable("cuModuleGetFunction", CUDA_ERROR_NOT_FOUND);
-    if (result != CUDA_SUCCESS || module != (CUmodule)&module_here)
-        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
+    MUST_BE_USABLE("cuModuleGetFunction", CUDA_ERROR_NOT_FOUND);
+    if (module != (CUmodule)&module_here)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (strcmp(name, "tccl_copy") != 0)
         return CUDA_ERROR_NOT_FOUND;
     *function = (CUfunction)&function_here;
@@ -436,20 +449,17 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
 
 static void wait_for_stream(CUstream stream)
 {
-    pthread_mutex_lock(&lock);
+    LOCKED;
     while (stream->first != stream->last)
         pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads,
                         unsigned y_threads, unsigned z_threads, unsigned shared, CUstream stream,
                         void **parameters, void **extra)
 {
-    CUresult result = usable("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     struct op op = {.kind = KERNEL, .blocks = x};
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     if (function != (CUfunction)&function_here || x < 1 || x > TCCL_COPY_BLOCKS || y != 1 ||
         z != 1 || threads != TCCL_COPY_THREADS || y_threads != 1 || z_threads != 1 || shared != 0 ||
         !stream || extra)
@@ -461,7 +471,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
         wait_for_kernels();
     loaded = true;
     pthread_mutex_unlock(&lock);
-    result = push(stream, &op);
+    CUresult result = push(stream, &op);
     if (result == CUDA_SUCCESS && launch_blocking)
         wait_for_stream(stream);
     return result;
@@ -470,9 +480,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
 /* Memory behind a file, so that other processes can map it. */
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes)
 {
-    CUresult result = usable("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
     int fd = memfd_create("fake-cuda", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -480,45 +488,37 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes)
     if (memory == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *address = (uintptr_t)memory | DEVICE_BIT;
-    pthread_mutex_lock(&lock);
+    LOCKED;
     wait_for_kernels();
-    result = add_range(*address, bytes, fd);
-    pthread_mutex_unlock(&lock);
-    return result;
+    return add_range(*address, bytes, fd);
 }
 
 CUresult cuMemsetD8(CUdeviceptr address, unsigned char value, size_t bytes)
 {
-    CUresult result = usable("cuMemsetD8", CUDA_ERROR_UNKNOWN);
+    MUST_BE_USABLE("cuMemsetD8", CUDA_ERROR_UNKNOWN);
     void *memory = reach(address, bytes);
-    if (result != CUDA_SUCCESS || !memory)
-        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    if (!memory)
+        return CUDA_ERROR_INVALID_VALUE;
     memset(memory, value, bytes);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
 {
-    CUresult result = usable("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY);
     uint64_t at = (uintptr_t)memory | HOST_BIT;
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY);
     if (at % 4096 || bytes % 4096 || !(flags & CU_MEMHOSTREGISTER_DEVICEMAP))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    LOCKED;
     wait_for_kernels();
-    result =
-        overlaps(at, bytes) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : add_range(at, bytes, -1);
-    pthread_mutex_unlock(&lock);
-    return result;
+    return overlaps(at, bytes) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                               : add_range(at, bytes, -1);
 }
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *memory, unsigned flags)
 {
-    CUresult result = usable("cuMemHostGetDevicePointer", CUDA_ERROR_INVALID_VALUE);
     *address = (uintptr_t)memory | HOST_BIT;
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE("cuMemHostGetDevicePointer", CUDA_ERROR_INVALID_VALUE);
     return flags == 0 && reach(*address, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -555,12 +555,10 @@ static int most_peers(void)
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags)
 {
-    CUresult result = usable("cuIpcOpenMemHandle", CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     struct fake_handle said;
     char path[64];
     memcpy(&said, &handle, sizeof(said));
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE("cuIpcOpenMemHandle", CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     if (strcmp(said.magic, "fake") != 0 || said.pid == getpid() ||
         flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
         return CUDA_ERROR_INVALID_VALUE;
@@ -575,37 +573,30 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
     if (memory == MAP_FAILED)
         return CUDA_ERROR_MAP_FAILED;
     *address = (uintptr_t)memory | DEVICE_BIT;
-    pthread_mutex_lock(&lock);
+    LOCKED;
     wait_for_kernels();
-    result = add_range(*address, said.bytes, -1);
+    CUresult result = add_range(*address, said.bytes, -1);
     peers += result == CUDA_SUCCESS;
-    pthread_mutex_unlock(&lock);
     return result;
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 {
-    CUresult result = usable("cuIpcCloseMemHandle", CUDA_ERROR_INVALID_VALUE);
-    if (result != CUDA_SUCCESS)
-        return result;
-    pthread_mutex_lock(&lock);
+    MUST_BE_USABLE("cuIpcCloseMemHandle", CUDA_ERROR_INVALID_VALUE);
+    LOCKED;
     wait_for_kernels();
     struct range *range = find_range(address, 1);
-    result = range && range->at == address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS) {
-        munmap((void *)(uintptr_t)(address & ~DEVICE_BIT), range->bytes);
-        *range = ranges[--n_ranges];
-        peers--;
-    }
-    pthread_mutex_unlock(&lock);
-    return result;
+    if (!range || range->at != address)
+        return CUDA_ERROR_INVALID_VALUE;
+    munmap((void *)(uintptr_t)(address & ~DEVICE_BIT), range->bytes);
+    *range = ranges[--n_ranges];
+    peers--;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
-    CUresult result = usable("cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY);
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE("cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY);
     *stream = calloc(1, sizeof(**stream));
     if (!*stream || flags != CU_STREAM_NON_BLOCKING ||
         pthread_create(&(*stream)->thread, NULL, run_stream, *stream) != 0)
@@ -615,25 +606,20 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 
 CUresult cuStreamQuery(CUstream stream)
 {
-    CUresult result = usable("cuStreamQuery", CUDA_ERROR_UNKNOWN);
-    if (result != CUDA_SUCCESS)
-        return result;
-    pthread_mutex_lock(&lock);
-    result = broken != CUDA_SUCCESS                    ? broken
-             : stream && stream->first != stream->last ? CUDA_ERROR_NOT_READY
-                                                       : CUDA_SUCCESS;
-    pthread_mutex_unlock(&lock);
-    return result;
+    MUST_BE_USABLE("cuStreamQuery", CUDA_ERROR_UNKNOWN);
+    LOCKED;
+    return broken != CUDA_SUCCESS                    ? broken
+           : stream && stream->first != stream->last ? CUDA_ERROR_NOT_READY
+                                                     : CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
-    CUresult result = usable("cuStreamSynchronize", CUDA_ERROR_UNKNOWN);
-    if (result != CUDA_SUCCESS || stream)
-        return result != CUDA_SUCCESS ? result : CUDA_ERROR_NOT_SUPPORTED;
-    pthread_mutex_lock(&lock);
+    MUST_BE_USABLE("cuStreamSynchronize", CUDA_ERROR_UNKNOWN);
+    if (stream)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    LOCKED;
     wait_for_kernels();
-    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -652,19 +638,15 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 
 CUresult cuEventQuery(CUevent event)
 {
-    CUresult result = usable("cuEventQuery", CUDA_ERROR_UNKNOWN);
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE("cuEventQuery", CUDA_ERROR_UNKNOWN);
     return __atomic_load_n(&event->done, __ATOMIC_SEQ_CST) == event->asked ? CUDA_SUCCESS
                                                                            : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult copy(const char *call, void *to, const void *from, size_t bytes, CUstream stream)
 {
-    CUresult result = usable(call, CUDA_ERROR_LAUNCH_FAILED);
     struct op op = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
-    if (result != CUDA_SUCCESS)
-        return result;
+    MUST_BE_USABLE(call, CUDA_ERROR_LAUNCH_FAILED);
     return to && from ? push(stream, &op) : CUDA_ERROR_INVALID_VALUE;
 }
 

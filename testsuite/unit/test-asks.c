@@ -924,12 +924,6 @@ static pid_t begin_crowd(uid_t uid, int *stop)
     return pid;
 }
 
-static int end_crowd(pid_t pid)
-{
-    int status;
-    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 /* Does one of root's, who is slow to begin, outlive them? */
 static bool outlives(uid_t first, int users, int *closed)
 {
@@ -944,7 +938,7 @@ static bool outlives(uid_t first, int users, int *closed)
     for (int i = 0; i < users; i++)
         close(stop[i]);
     for (int i = 0; i < users; i++)
-        closed[i] = end_crowd(pids[i]);
+        closed[i] = check_exit(pids[i]);
     return answer != NULL;
 }
 

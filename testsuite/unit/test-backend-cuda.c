@@ -239,14 +239,13 @@ TEST(cuda)
     test_leaving();
     /* This program again, without the fake in its way. */
     char *argv[] = {check_args[0], "no-driver", NULL};
-    int status;
     pid_t pid = fork();
     if (pid == 0) {
         unsetenv("LD_LIBRARY_PATH");
         execv(check_args[0], argv);
         _exit(127);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK_INT(check_exit(pid), 0);
     make_machine(1);
     test_stand_ins();
     const struct tccl_backend_options options = {0};

@@ -91,6 +91,11 @@ static void heal(void)
     with_nvml = false;
 }
 
+AFTER
+{
+    heal();
+}
+
 static void print_findings(void)
 {
     fprintf(stderr, "%s:\n", root);
@@ -124,6 +129,19 @@ static void check_none(void)
         print_findings();
 }
 
+/* The same of what is seen now. */
+static void find_one(const char *rule, enum tccl_doctor_level level, int device)
+{
+    look();
+    check_one(rule, level, device);
+}
+
+static void find_none(void)
+{
+    look();
+    check_none();
+}
+
 static bool has_unknown(const char *text)
 {
     for (int i = 0; i < findings.n_unknown; i++)
@@ -135,7 +153,7 @@ static bool has_unknown(const char *text)
 /* For each machine, as it is: with device 0 of the kind, if it has one. */
 #define ON_EACH(device, kind)                                                                      \
     for (int m_ = 0, device; m_ < n_machines; m_++)                                                \
-        if (root = check_at("%s", machines[m_]), look(), (device = nth(kind, 0)) >= 0)
+        if (heal(), root = check_at("%s", machines[m_]), look(), (device = nth(kind, 0)) >= 0)
 
 /* A healthy NVML for the machine. */
 static void use_nvml(void)
@@ -212,10 +230,8 @@ TEST(healthy)
         CHECK(has_unknown("ACS, MaxReadReq"));
         CHECK(has_unknown("NVML is not asked"));
         use_nvml();
-        look();
-        check_none();
+        find_none();
         CHECK(!has_unknown("NVML"));
-        heal();
     }
 }
 
@@ -245,10 +261,8 @@ TEST(half_the_lanes)
     ON_EACH(gpu, TCCL_DOCTOR_GPU)
     {
         plant(gpu, "current_link_width", "1\n");
-        look();
-        check_one("link", TCCL_DOCTOR_WARN, gpu);
+        find_one("link", TCCL_DOCTOR_WARN, gpu);
         CHECK_HOLDS(findings.list[0].what, "trained at x1 with");
-        heal();
     }
 }
 
@@ -259,18 +273,14 @@ TEST(idle_is_not_degraded)
         plant(gpu, "current_link_speed", "2.5 GT/s PCIe\n");
         if (facts.devices[gpu].above >= 0) /* which is the other end */
             plant(facts.devices[gpu].above, "current_link_speed", "2.5 GT/s PCIe\n");
-        look();
-        check_none();
+        find_none();
         CHECK_STR(tccl_doctor_link_name(tccl_doctor_link(&facts, gpu).state), "idle");
         use_nvml(); /* a process that waits: still at rest */
         nvml.gpus[0].n_users = 1;
-        look();
-        check_none();
+        find_none();
         nvml.gpus[0].pstate = 0; /* at work */
-        look();
-        check_one("link", TCCL_DOCTOR_WARN, gpu);
+        find_one("link", TCCL_DOCTOR_WARN, gpu);
         CHECK_HOLDS(findings.list[0].what, "2.5 GT/s");
-        heal();
     }
 }
 
@@ -283,9 +293,7 @@ TEST(slow_uplink)
         if (up < 0 || facts.devices[up].above < 0)
             continue;
         plant(up, "current_link_speed", "5.0 GT/s PCIe\n");
-        look();
-        check_one("link", TCCL_DOCTOR_WARN, up);
-        heal();
+        find_one("link", TCCL_DOCTOR_WARN, up);
     }
 }
 
@@ -298,19 +306,15 @@ TEST(nic_with_room)
         if (lanes < 1)
             continue;
         plant(nic, "current_link_width", check_printf("%d\n", lanes));
-        look();
-        check_one("link", TCCL_DOCTOR_WARN, nic); /* its rate isn't known */
+        find_one("link", TCCL_DOCTOR_WARN, nic); /* its rate isn't known */
         plant_at(
             check_printf("%s/sys/class/infiniband/%s/ports/1/rate", root, facts.devices[nic].name),
             check_printf("%.0f Gb/sec (4X)\n", rate.gbps_most * 8 * 0.4));
-        look();
-        check_one("link", TCCL_DOCTOR_NOTE, nic);
+        find_one("link", TCCL_DOCTOR_NOTE, nic);
         plant_at(
             check_printf("%s/sys/class/infiniband/%s/ports/1/rate", root, facts.devices[nic].name),
             check_printf("%.0f Gb/sec (4X)\n", rate.gbps_most * 8 * 0.9));
-        look();
-        check_one("link", TCCL_DOCTOR_WARN, nic);
-        heal();
+        find_one("link", TCCL_DOCTOR_WARN, nic);
     }
 }
 
@@ -328,13 +332,10 @@ TEST(narrow_slot)
         plant(above, "current_link_width", "4\n");
         plant(gpu, "current_link_width", "4\n");
         look();
-        if (like >= 0 && facts.devices[like].above == above) { /* a virtual machine's flat bus */
-            heal();
-            continue;
-        }
+        if (like >= 0 && facts.devices[like].above == above)
+            continue; /* a virtual machine's flat bus */
         check_one("slot", like >= 0 ? TCCL_DOCTOR_WARN : TCCL_DOCTOR_NOTE, gpu);
         CHECK_HOLDS(findings.list[0].what, check_printf("4 of the %d lanes", lanes));
-        heal();
     }
 }
 
@@ -346,15 +347,12 @@ TEST(virtual_bridge)
         int above = facts.devices[gpu].above;
         plant(above, "max_link_speed", "2.5 GT/s PCIe\n");
         plant(above, "max_link_width", "1\n");
-        look();
-        check_none();
+        find_none();
         CHECK(has_unknown("width and speed of"));
         plant(above, "max_link_speed", "Unknown\n");
         plant(gpu, "max_link_width", "255\n");
         plant(gpu, "current_link_width", "0\n");
-        look();
-        check_none();
-        heal();
+        find_none();
     }
 }
 
@@ -377,8 +375,7 @@ TEST(others_are_left_alone)
                 check_write_file(check_printf("%s/net/eno1/address", folder), "\n");
         }
         check_write_file(check_printf("%s/sys/class/net/eno1/speed", root), "1000\n");
-        look();
-        check_none();
+        find_none();
         CHECK_INT(facts.n_devices, devices);
         for (size_t i = 0; i < COUNT(classes); i++)
             check_remove(check_printf("%s/sys/bus/pci/devices/00ff:0%zu:00.0", root, i));
@@ -422,26 +419,21 @@ TEST(acs)
             continue;
         tried++;
         plant_space(port, &on, 4096);
-        look();
-        check_one("acs", TCCL_DOCTOR_WARN, port);
+        find_one("acs", TCCL_DOCTOR_WARN, port);
         CHECK_HOLDS(findings.list[0].what, "request completion redirect");
         CHECK_HOLDS(findings.list[0].cost, "50 GB/s both ways in place of 103");
         heal();
         plant_space(port, &off, 4096);
-        look();
-        check_none();
+        find_none();
         heal();
         plant_space(port, &on, 64); /* what a user sees */
-        look();
-        check_none();
+        find_none();
         CHECK(has_unknown("ACS"));
         heal();
         /* At the root, transfers go up anyway. */
         int top = root_of(port);
         plant_space(top, &on, 4096);
-        look();
-        check_none();
-        heal();
+        find_none();
     }
     CHECK(tried > 5);
 }
@@ -464,13 +456,10 @@ TEST(acs_at_root_ports)
         tried++;
         plant_space(first, &on, 4096);
         plant_space(other, &off, 4096);
-        look();
-        check_none();
+        find_none();
         plant_space(other, &on, 4096);
-        look();
-        check_one("acs-root", TCCL_DOCTOR_NOTE, first < other ? first : other);
+        find_one("acs-root", TCCL_DOCTOR_NOTE, first < other ? first : other);
         CHECK_HOLDS(findings.list[0].what, "at 1 other root port above GPUs");
-        heal();
     }
     CHECK(tried > 5);
 }
@@ -483,27 +472,22 @@ TEST(ordering_and_reads)
     {
         int other = nth(TCCL_DOCTOR_GPU, 1);
         plant_space(gpu, &strict, 256);
-        look();
-        check_none(); /* nobody else's is known, or there is nobody */
+        find_none(); /* nobody else's is known, or there is nobody */
         CHECK_INT(facts.devices[gpu].relaxed, 0);
         CHECK_INT(facts.devices[gpu].read_request, 512);
         heal();
         plant_space(gpu, &small, 256);
-        look();
-        check_one("reads", TCCL_DOCTOR_WARN, gpu);
+        find_one("reads", TCCL_DOCTOR_WARN, gpu);
         heal();
         if (other < 0 || facts.devices[other].device != facts.devices[gpu].device)
             continue;
         plant_space(gpu, &strict, 4096);
         plant_space(other, &usual, 4096);
-        look();
-        check_one("ordering", TCCL_DOCTOR_WARN, gpu);
+        find_one("ordering", TCCL_DOCTOR_WARN, gpu);
         heal();
         plant_space(gpu, &usual, 4096);
         plant_space(other, &large, 4096);
-        look();
-        check_one("reads", TCCL_DOCTOR_WARN, gpu);
-        heal();
+        find_one("reads", TCCL_DOCTOR_WARN, gpu);
     }
 }
 
@@ -561,8 +545,7 @@ TEST(lost)
     ON_EACH(gpu, TCCL_DOCTOR_GPU)
     {
         plant_space(gpu, &gone, 64); /* users see that, too */
-        look();
-        check_one("lost", TCCL_DOCTOR_FAIL, gpu);
+        find_one("lost", TCCL_DOCTOR_FAIL, gpu);
         heal();
         if (nth(TCCL_DOCTOR_GPU, 1) < 0)
             continue;
@@ -570,12 +553,10 @@ TEST(lost)
         for (int i = 0; i + 1 < nvml.n_gpus; i++)
             nvml.gpus[i] = nvml.gpus[i + 1];
         nvml.n_gpus--;
-        look();
-        check_one("lost", TCCL_DOCTOR_FAIL, gpu);
+        find_one("lost", TCCL_DOCTOR_FAIL, gpu);
         /* The others have the numbers that everybody else gives them. */
         CHECK_INT(facts.devices[gpu].number, -1);
         CHECK_INT(facts.devices[nth(TCCL_DOCTOR_GPU, 1)].number, 0);
-        heal();
     }
 }
 
@@ -625,11 +606,9 @@ TEST(numa_nodes)
     for (int i = 0; i < facts.n_devices; i++)
         if (facts.devices[i].numa == 3)
             plant(i, "numa_node", "2\n");
-    look();
-    check_one("nodes", TCCL_DOCTOR_NOTE, -1);
+    find_one("nodes", TCCL_DOCTOR_NOTE, -1);
     CHECK_HOLDS(findings.list[0].what, "4 NUMA nodes a socket");
     CHECK_HOLDS(findings.list[0].what, "1 of them (3)");
-    heal();
 }
 
 TEST(place)
@@ -650,9 +629,7 @@ TEST(place)
         else
             check_one("place", TCCL_DOCTOR_WARN, gpu);
         plant(gpu, "numa_node", "-1\n");
-        look();
-        check_one("place", TCCL_DOCTOR_WARN, gpu);
-        heal();
+        find_one("place", TCCL_DOCTOR_WARN, gpu);
     }
 }
 
@@ -664,19 +641,16 @@ TEST(peers)
         if (nvml.n_gpus < 3)
             continue;
         nvml.read[0][2] = false;
-        look();
-        check_one("peers", TCCL_DOCTOR_WARN, -1);
+        find_one("peers", TCCL_DOCTOR_WARN, -1);
         CHECK_HOLDS(findings.list[0].what, "GPUs 0 and 2");
         nvml.write[0][2] = nvml.read[2][0] = nvml.write[2][0] = false;
-        look();
-        check_one("peers", TCCL_DOCTOR_NOTE, -1);
+        find_one("peers", TCCL_DOCTOR_NOTE, -1);
         CHECK_HOLDS(findings.list[0].what, "not between 0 and 2");
         nvml.knows_cuda = true; /* so does CUDA, but one way is closed, or both */
         for (int a = 0; a < nvml.n_gpus; a++)
             for (int b = 0; b < nvml.n_gpus; b++)
                 nvml.reach[a][b] = a != b && a + b != 2;
-        look();
-        check_one("peers", TCCL_DOCTOR_NOTE, -1);
+        find_one("peers", TCCL_DOCTOR_NOTE, -1);
         nvml.reach[1][0] = false;
         look();
         CHECK_INT(findings.count, 2);
@@ -687,19 +661,15 @@ TEST(peers)
         CHECK_INT(findings.count, 2);
         CHECK_HOLDS(findings.list[0].what, "CUDA, which programs ask, refuses it");
         nvml.knows_p2p = false; /* an old NVML */
-        look();
-        check_one("peers", TCCL_DOCTOR_NOTE, -1);
+        find_one("peers", TCCL_DOCTOR_NOTE, -1);
         CHECK_HOLDS(findings.list[0].what, "not between 0 and 1");
         memset(nvml.reach, 0, sizeof(nvml.reach));
-        look();
-        check_none();
+        find_none();
         nvml.knows_p2p = true;
         nvml.knows_cuda = false;
         memset(nvml.read, 0, sizeof(nvml.read)); /* GeForce: nobody has any */
         memset(nvml.write, 0, sizeof(nvml.write));
-        look();
-        check_none();
-        heal();
+        find_none();
     }
 }
 
@@ -709,12 +679,10 @@ TEST(drivers_and_limits)
     {
         use_nvml();
         nvml.gpus[0].persistence = 0;
-        look();
-        check_one("persistence", TCCL_DOCTOR_NOTE, -1);
+        find_one("persistence", TCCL_DOCTOR_NOTE, -1);
         nvml.gpus[0].persistence = -1;
         nvml.gpus[0].mig = true;
-        look();
-        check_one("mig", TCCL_DOCTOR_NOTE, gpu);
+        find_one("mig", TCCL_DOCTOR_NOTE, gpu);
         heal();
         look();
         facts.shm_gb = 0.067; /* Docker's */
@@ -753,21 +721,17 @@ TEST(nics)
         const char *ports =
             check_printf("%s/sys/class/infiniband/%s/ports/1/state", root, facts.devices[nic].name);
         plant_at(ports, "1: DOWN\n");
-        look();
-        check_one("nic", TCCL_DOCTOR_WARN, nic);
+        find_one("nic", TCCL_DOCTOR_WARN, nic);
         heal();
         for (int i = 0; i < count(TCCL_DOCTOR_NIC); i++)
             plant_at(check_printf("%s/sys/class/infiniband/%s/fw_ver", root,
                                   facts.devices[nth(TCCL_DOCTOR_NIC, i)].name),
                      "28.39.1002\n");
-        look();
-        check_none();
+        find_none();
         int last = nth(TCCL_DOCTOR_NIC, count(TCCL_DOCTOR_NIC) - 1);
         plant_at(check_printf("%s/sys/class/infiniband/%s/fw_ver", root, facts.devices[last].name),
                  "28.36.1010\n");
-        look();
-        check_one("firmware", TCCL_DOCTOR_WARN, last);
-        heal();
+        find_one("firmware", TCCL_DOCTOR_WARN, last);
     }
     CHECK(near > 3);
 }
@@ -777,7 +741,6 @@ TEST(nics)
 TEST(container)
 {
     root = check_at("nothing");
-    with_nvml = false;
     look();
     CHECK(!facts.pci);
     CHECK_INT(facts.n_devices, 0);
@@ -789,9 +752,7 @@ TEST(container)
     use_nvml();
     nvml.read[0][1] = false;
     root = check_at("nothing");
-    look();
-    check_one("peers", TCCL_DOCTOR_WARN, -1);
-    with_nvml = false;
+    find_one("peers", TCCL_DOCTOR_WARN, -1);
 }
 
 /* A tree that no machine has: bridges inside each other, more devices than fit, wild files. */
@@ -857,6 +818,5 @@ TEST(shown)
             CHECK_HOLDS(text, findings.list[i].what);
             CHECK_HOLDS(text, findings.list[i].mend);
         }
-        heal();
     }
 }

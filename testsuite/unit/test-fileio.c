@@ -101,7 +101,6 @@ TEST(read)
  * exit status: 0 if it was refused. */
 static int write_through(const char *link)
 {
-    int status = -1;
     pid_t child = fork();
     if (child == 0) {
         if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0))
@@ -110,8 +109,7 @@ static int write_through(const char *link)
         _exit(refused && strstr(check_err.text, "link: can't be written: Permission denied") ? 0
                                                                                              : 1);
     }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    return WEXITSTATUS(status);
+    return check_exit(child);
 }
 
 /* A link is followed only as far as the kernel would let us write through it. */
@@ -364,7 +362,6 @@ static bool reads_right(void)
  * there what the other may. */
 static void check_denied(void)
 {
-    int status = -1;
     CHECK_INT(tccl_write_file(check_at("user/private"), 0600, "x", 1, NULL), 0);
     cleanup_close int fd = open(check_at("user/roots"), O_WRONLY | O_CREAT, 0600);
     CHECK(fd >= 0);
@@ -385,8 +382,7 @@ static void check_denied(void)
         bool own = tccl_write_file(check_at("target/denied"), 0644, "x", 1, NULL) == 0;
         _exit(!refused ? 4 : !own ? 5 : !reads_right() ? 6 : 0);
     }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK_INT(WEXITSTATUS(status), 0);
+    CHECK_INT(check_exit(child), 0);
     CHECK_INT(owner_of("user/denied"), (uid_t)-1);
 }
 

@@ -353,24 +353,21 @@ static int find_decoy(const char *conf, struct tccl_slurmd *slurmd, struct tccl_
 /* The same without the right to see which program another process runs, as that user. */
 static int find_unseen(uid_t uid, const char *conf)
 {
-    int status = -1;
     pid_t child = fork();
     if (child == 0) {
         struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct caps[2];
         struct tccl_slurmd slurmd;
-        struct tccl_error err = {""};
         if (syscall(SYS_capget, &head, caps) != 0)
             _exit(10);
         caps[0].effective &= ~(1U << CAP_SYS_PTRACE);
         caps[0].permitted &= ~(1U << CAP_SYS_PTRACE);
         if (syscall(SYS_capset, &head, caps) != 0 || setuid(uid) != 0)
             _exit(11);
-        int rc = find_decoy(conf, &slurmd, &err);
-        _exit(rc < 0 ? (strstr(err.text, "others than root") ? 2 : 3) : rc);
+        int rc = find_decoy(conf, &slurmd, ERR);
+        _exit(rc < 0 ? (strstr(check_err.text, "others than root") ? 2 : 3) : rc);
     }
-    waitpid(child, &status, 0);
-    return WEXITSTATUS(status);
+    return check_exit(child);
 }
 
 static void end_decoy(pid_t pid)

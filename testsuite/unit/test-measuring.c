@@ -506,9 +506,7 @@ TEST(full_disk)
         CHECK(!strchr(last.text, '\n'));
         _exit(check_result());
     }
-    int status = -1;
-    waitpid(child, &status, 0);
-    CHECK_INT(status, 0);
+    CHECK_INT(check_exit(child), 0);
     read_log();
     CHECK(log_.good > 10);
     long before = log_.good;

@@ -63,11 +63,10 @@ static int use(struct monitor *monitor, const char *foreign)
 /* Returns what use() did in a process of its own. */
 static int use_as_somebody(struct monitor *monitor, const char *foreign)
 {
-    int status;
     pid_t pid = fork();
     if (pid == 0)
         _exit(use(monitor, foreign));
-    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return check_exit(pid);
 }
 
 /* 1 MiB, which is more than a socket holds, in both directions. */

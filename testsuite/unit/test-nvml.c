@@ -145,7 +145,6 @@ SETUP
 TEST(old_library)
 {
     const char *library = getenv("TCCL_OLD_NVML");
-    int status = -1;
     CHECK_INT(symlink(library ? library : "", check_at("libnvidia-ml.so.1")), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -153,6 +152,5 @@ TEST(old_library)
         execl("/proc/self/exe", "test-nvml", "old", NULL);
         _exit(127);
     }
-    waitpid(child, &status, 0);
-    CHECK_INT(status, 0);
+    CHECK_INT(check_exit(child), 0);
 }

@@ -190,14 +190,12 @@ static int run_user_init(void *unused)
 static void call_user_init(bool contained)
 {
     static char stack[STACK] __attribute__((aligned(16)));
-    int status = -1;
     if (!contained) {
         CHECK_INT(user_init(NULL, 0, NULL), 0);
         return;
     }
     pid_t pid = clone(run_user_init, stack + STACK, CLONE_VM | SIGCHLD, NULL);
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-    CHECK_INT(status, 0);
+    CHECK_INT(check_exit(pid), 0);
 }
 
 /* The connection to tccld is closed when the tasks run, and nothing else with it. */

@@ -275,9 +275,7 @@ TEST(full_disk)
         fflush(NULL);
         _exit(check_result());
     }
-    int status = -1;
-    waitpid(child, &status, 0);
-    CHECK_INT(status, 0);
+    CHECK_INT(check_exit(child), 0);
     CHECK_INT(check_read(&lines, 3, 0), 4);
 }
 

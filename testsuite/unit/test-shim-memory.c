@@ -48,14 +48,12 @@ TEST(left)
 /* Each limit by itself, in a process of its own. */
 static void limited(int which, rlim_t most)
 {
-    int status;
     pid_t pid = fork();
     if (pid == 0) {
         struct rlimit limit = {most, most};
         _exit(setrlimit(which, &limit) != 0 || shim_memory_limits_left() >= most);
     }
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_INT(status, 0);
+    CHECK_INT(check_exit(pid), 0);
 }
 
 TEST(limits)

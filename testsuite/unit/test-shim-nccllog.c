@@ -628,7 +628,6 @@ TEST_IN_CHILD(no_descriptors)
 TEST_IN_CHILD(fork)
 {
     FILE *file = ask_and_open();
-    int status = 0;
     char why[256];
     pid_t pid;
     print(file, "Using network Socket");
@@ -636,7 +635,7 @@ TEST_IN_CHILD(fork)
         shim_nccllog_read();
         _exit(shim_nccllog_there() || nic("mlx5_0", why) != -1 || strstr(why, "Socket"));
     }
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK_INT(check_exit(pid), 0);
     shim_nccllog_read();
     CHECK_INT(nic("mlx5_0", why), -1);
     CHECK_STR(why, "NCCL uses the network Socket");

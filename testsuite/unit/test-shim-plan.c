@@ -438,8 +438,6 @@ TEST(rights)
                 _exit(2);
             _exit(fits(&plan, NULL, NULL, NULL) != 0);
         }
-        int status;
-        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-        CHECK_INT(WEXITSTATUS(status), kept != 0);
+        CHECK_INT(check_exit(pid), kept != 0);
     }
 }

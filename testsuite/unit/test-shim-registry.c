@@ -37,12 +37,6 @@ AFTER
     unlink(path);
 }
 
-static int ended(pid_t pid)
-{
-    int status;
-    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static struct shim_member member_of(int i)
 {
     return (struct shim_member){
@@ -80,7 +74,7 @@ TEST(several_processes)
         if ((pids[i] = fork()) == 0)
             _exit(take_part(i));
     for (int i = 0; i < PROCESSES; i++) {
-        int status = ended(pids[i]);
+        int status = check_exit(pids[i]);
         CHECK(status == 0 || status == 1);
         deciders += status == 1;
     }
@@ -112,7 +106,7 @@ TEST(asked)
         _exit(0);
     }
     CHECK_INT(shim_entry_await(entry, 2, shim_now_us() + 20000000), 0);
-    CHECK_INT(ended(pid), 0);
+    CHECK_INT(check_exit(pid), 0);
     CHECK(shim_entry_begin(entry));
     CHECK_INT(shim_entry_aside(entry, &why), SHIM_ASIDE);
     CHECK_INT(shim_entry_await(entry, 3, INT64_MAX), -1);
@@ -213,7 +207,7 @@ TEST(full_table)
     pid_t pid = fork();
     if (pid == 0)
         _exit(shim_registry_entry(open_one(), 5, 0) != NULL);
-    CHECK_INT(ended(pid), 0);
+    CHECK_INT(check_exit(pid), 0);
     CHECK(shim_registry_closed(registry));
     struct stat status;
     CHECK(stat(path, &status) == 0 && status.st_nlink == 1);
@@ -257,7 +251,7 @@ TEST(many_groups)
         if ((pids[i] = fork()) == 0)
             _exit(make_groups(i, (unsigned)seed + (unsigned)i));
     for (int i = 0; i < PROCESSES; i++)
-        CHECK_INT(ended(pids[i]), 0);
+        CHECK_INT(check_exit(pids[i]), 0);
     CHECK(!shim_registry_closed(open_one()));
     for (uint64_t key = 1; key <= SHIM_ENTRIES; key++) /* all places are free again */
         CHECK(shim_registry_entry(open_one(), GROUPS + key, 0) != NULL);
@@ -287,7 +281,7 @@ static void refused(const char *what)
         struct tccl_error why = {""};
         _exit(shim_registry_open(&plan, &why) == NULL && why.text[0] ? 0 : 1);
     }
-    int status = ended(pid);
+    int status = check_exit(pid);
     if (status != 0)
         fprintf(stderr, "%s: not refused\n", what);
     CHECK_INT(status, 0);
@@ -386,7 +380,7 @@ TEST(limited_files)
         CHECK(registry != NULL && shim_registry_entry(registry, 8, 0) == NULL);
         _exit(check_failures != 0);
     }
-    CHECK_INT(ended(pid), 0);
+    CHECK_INT(check_exit(pid), 0);
 }
 
 TEST(claims)
@@ -410,7 +404,7 @@ TEST(claims)
     CHECK(read(told[0], &byte, 1) == 1);
     CHECK(shim_registry_all_claimed(registry, gpus, 2));
     close(stop[1]);
-    CHECK_INT(ended(pid), 0);
+    CHECK_INT(check_exit(pid), 0);
     CHECK(!shim_registry_all_claimed(registry, gpus, 2));
 }
 
@@ -482,7 +476,7 @@ TEST(files_of_killed)
         shim_entry_join(entry, &member);
         _exit(shim_registry_charge(open_one(), entry, 1000, &why));
     }
-    CHECK_INT(ended(pid), 0);
+    CHECK_INT(check_exit(pid), 0);
     struct shim_entry *entry = shim_registry_entry(registry, 2, 1);
     CHECK_INT(shim_registry_charge(registry, entry, 1000, &why), 0);
 }
@@ -528,7 +522,7 @@ TEST(memory)
         if ((pids[i] = fork()) == 0)
             _exit(take_memory((unsigned)seed + (unsigned)i));
     for (int i = 0; i < PROCESSES; i++)
-        CHECK_INT(ended(pids[i]), 0);
+        CHECK_INT(check_exit(pids[i]), 0);
     CHECK(shim_registry_reserve(registry, ROOM, ROOM)); /* all was given back, and nothing twice */
     CHECK(!shim_registry_reserve(registry, 1, ROOM));
     shim_registry_release(registry, 2 * ROOM);

@@ -714,7 +714,7 @@ static void in_child_as_nobody(int *failures)
 
 TEST(other_user)
 {
-    int failures = 0, status;
+    int failures = 0;
     if (getuid() != 0) {
         printf("not as root: what other users may do is not tested\n");
         return;
@@ -729,8 +729,7 @@ TEST(other_user)
         in_child_as_nobody(&failures);
         _exit(failures ? 1 : 0);
     }
-    waitpid(pid, &status, 0);
-    CHECK_INT(status, 0);
+    CHECK_INT(check_exit(pid), 0);
     test_nodes(2); /* n1 still listens to n2 */
 }
 
@@ -739,10 +738,7 @@ TEST(other_user)
 TEST(second_tccld)
 {
     const char *log = rig_at("second.log", 0);
-    int status;
-    pid_t pid = rig_spawn_tccld(1, log);
-    waitpid(pid, &status, 0);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    CHECK_INT(check_exit(rig_spawn_tccld(1, log)), 1);
     char expected[64];
     snprintf(expected, sizeof(expected), "tccl: tccld is already running (pid %d", rig.tccld[1]);
     CHECK(strncmp(check_read_file(log), expected, strlen(expected)) == 0);

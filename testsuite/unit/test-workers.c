@@ -82,14 +82,13 @@ static bool are_two_let_run(const int cpus[2])
     bool both = false;
     for (int i = 0; i < 100 && !both; i++) {
         pid_t pids[2];
-        int status;
         both = true;
         fflush(stdout);
         for (int k = 0; k < 2; k++)
             if ((pids[k] = fork()) == 0)
                 _exit(!is_let_run(cpus[k]));
         for (int k = 0; k < 2; k++)
-            both = waitpid(pids[k], &status, 0) == pids[k] && status == 0 && both;
+            both = check_exit(pids[k]) == 0 && both;
     }
     return both;
 }
@@ -394,7 +393,6 @@ TEST(no_processes)
     cleared_by(free_pool) struct pool pool = make_pool(puppet_site(1), &puppet_mover);
     struct tccl_set set = parse_set("g0>m0");
     const struct rlimit none = {0, 0};
-    int status = 0;
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -408,8 +406,7 @@ TEST(no_processes)
             fprintf(stderr, "%d: %s\n", rc, check_err.text);
         _exit(rc == -1 && said ? 0 : 1);
     }
-    waitpid(pid, &status, 0);
-    CHECK_INT(status, 0);
+    CHECK_INT(check_exit(pid), 0);
 }
 
 static bool own_shared_memory;

@@ -142,7 +142,6 @@ static void check_only_node(void)
 /* In a child, where the call is forbidden; begins NULL: with one node only that does no harm. */
 static void check_forbidden(unsigned call, const char *begins)
 {
-    int status = 0;
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -164,8 +163,8 @@ static void check_forbidden(unsigned call, const char *begins)
             check_only_node();
         _exit(check_failures > 0);
     }
-    waitpid(pid, &status, 0);
-    CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
+    int status = check_exit(pid);
+    CHECK(status == 0 || status == 77);
 }
 
 SETUP
