@@ -532,10 +532,9 @@ static void await_achieved(const struct tccl_step_key *key, int samples, double 
 /* A sample of a node's metrics; -1: there is no file, or it is not in it. */
 static double metric(int node, const char *sample)
 {
-    char path[PATH_MAX], line[512];
+    char line[512];
     double value = -1;
-    snprintf(path, sizeof(path), "%s/n%d/metrics.prom", rig.folder, node);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(check_printf("%s/n%d/metrics.prom", rig.folder, node), "r");
     while (file && fgets(line, sizeof(line), file))
         if (strncmp(line, sample, strlen(sample)) == 0)
             value = atof(line + strlen(sample));

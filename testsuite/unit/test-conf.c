@@ -27,6 +27,16 @@ static void check_bad(const char *text, int line, const char *said)
              "for '%s': got '%s', expected '%s…%s'\n", text, check_err.text, place, said);
 }
 
+/* Each of the values, with | between them, is refused in the line, which is the second one. */
+static void check_bad_values(const char *line, const char *values, const char *said)
+{
+    for (size_t length; length = strcspn(values, "|"), true; values += length + 1) {
+        check_bad(check_printf("%s=%.*s\n", line, (int)length, values), 2, said);
+        if (!values[length])
+            return;
+    }
+}
+
 TEST(defaults)
 {
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
@@ -159,15 +169,10 @@ TEST(bad_policies)
     check_bad("[policies]\nNodes=2\n", 1, "unknown section [policies]; there are");
     check_bad("[policy a]\nPort=1\n", 2, "unknown key 'Port'; known: Default MinNodes");
     check_bad("[policy]\nUsers=ann\n", 2, "unknown key 'Users'");
-    for (int i = 0; i < 6; i++) {
-        static const char *const ranges[] = {"0", "3-2", "-3", "2-x", "70000", "2-3-4"};
-        char text[64];
-        snprintf(text, sizeof(text), "[policy a]\nNodes=%s\n", ranges[i]);
-        check_bad(text, 2, "give a number, or a range such as 2-8 or 4-, from 1 to 65536");
-    }
+    check_bad_values("[policy a]\nNodes", "0|3-2|-3|2-x|70000|2-3-4",
+                     "give a number, or a range such as 2-8 or 4-, from 1 to 65536");
     check_bad("[policy a]\nGpus=\n", 2, "from 1 to 1048576");
-    check_bad("[policy a]\nPartitions=\n", 2, "names or shell patterns");
-    check_bad("[policy a]\nPartitions=a,,b\n", 2, "names or shell patterns");
+    check_bad_values("[policy a]\nPartitions", "|a,,b", "names or shell patterns");
     check_bad("[policy a]\nUsers=a, b\n", 2, "no spaces or quotes around them");
     check_bad("[policy a]\nJobNames=a[b\n", 2, "names or shell patterns");
     check_bad("[policy a]\nNodeList=n[1-\n", 2, "NodeList");
@@ -176,48 +181,20 @@ TEST(bad_policies)
     check_bad("[policy a]\nDefault=maybe\n", 2, "off, auto, on or require");
     check_bad("[policy a]\nForbid=1\n", 2, "yes or no");
     check_bad("[policy a]\nTimeout=5\n", 2, "a number with ms, s or min");
-    check_bad("[policy a]\nTrial=51%\n", 2, "from 0% to 50%");
-    check_bad("[policy a]\nTrial=5\n", 2, "from 0% to 50%");
-    check_bad("[policy a]\nTrial=-1%\n", 2, "from 0% to 50%");
-    check_bad("[policy a]\nTrial=nan%\n", 2, "from 0% to 50%");
-    check_bad("[policy a]\nTrial=0.0001%\n", 2, "from 0% to 50%");
+    check_bad_values("[policy a]\nTrial", "51%|5|-1%|nan%|0.0001%", "from 0% to 50%");
     check_bad("[policy a]\nMaxRings=9\n", 2, "from 1 to 8");
     check_bad("[policy]\nMaxRings=0\n", 2, "from 1 to 8");
     check_bad("[tccl]\nAchieved=yes\n", 2, "give on or off");
-    static const char *const days[] = {"7",
-                                       "0d",
-                                       "7d,",
-                                       "7d,misdated",
-                                       "7d,misdated=",
-                                       "7d, 3d",
-                                       "forever,misdated=3",
-                                       "7d,misdated=0d",
-                                       "foreverd",
-                                       "",
-                                       "d"};
-    for (size_t i = 0; i < COUNT(days); i++) {
-        char text[64];
-        snprintf(text, sizeof(text), "[tccl]\nKeepRecords=%s\n", days[i]);
-        check_bad(text, 2, "give a number of days");
-    }
-    for (int i = 0; i < 8; i++) {
-        static const char *const gains[] = {"10%", "1.1",     "0.9x", "101x",
-                                            "1.x", "1.2345x", "x",    "-2x"};
-        char text[64];
-        snprintf(text, sizeof(text), "[policy a]\nMinGain=%s\n", gains[i]);
-        check_bad(text, 2, "from 1x to 100x, such as 1.1x for 10 % faster");
-    }
-    static const char *const classes[] = {"256", "/16", "1/",  "/",    "1/2/3",      "-1",
-                                          "1 2", "a",   "1/x", "1/-2", "99999999999"};
-    for (size_t i = 0; i < COUNT(classes); i++) {
-        char text[64];
-        snprintf(text, sizeof(text), "[policy a]\nTrafficClass=%s\n", classes[i]);
-        check_bad(text, 2, "such as 106 or 106/3");
-    }
-    check_bad("[policy a]\nEnvironment=X\n", 2, "give NAME=value");
-    check_bad("[policy a]\nEnvironment=1X=2\n", 2, "give NAME=value");
-    check_bad("[policy a]\nEnvironment=LD_PRELOAD=x\n", 2, "can't set this variable");
-    check_bad("[policy a]\nEnvironment=TCCL=on\n", 2, "can't set this variable");
+    check_bad_values("[tccl]\nKeepRecords",
+                     "7|0d|7d,|7d,misdated|7d,misdated=|7d, 3d|forever,misdated=3|7d,misdated=0d|"
+                     "foreverd||d",
+                     "give a number of days");
+    check_bad_values("[policy a]\nMinGain", "10%|1.1|0.9x|101x|1.x|1.2345x|x|-2x",
+                     "from 1x to 100x, such as 1.1x for 10 % faster");
+    check_bad_values("[policy a]\nTrafficClass", "256|/16|1/|/|1/2/3|-1|1 2|a|1/x|1/-2|99999999999",
+                     "such as 106 or 106/3");
+    check_bad_values("[policy a]\nEnvironment", "X|1X=2", "give NAME=value");
+    check_bad_values("[policy a]\nEnvironment", "LD_PRELOAD=x|TCCL=on", "can't set this variable");
     check_bad("[policy a]\nEnvironment=TCCL_PLAN=/x\n", 2, "TCCL_ and SLURM_");
     check_bad("[policy a]\nEnvironment=X=a;b\n", 2, "';' or a control character");
     CHECK_INT(read_many(256, ERR), 0);
@@ -348,28 +325,19 @@ TEST(users)
 TEST(bad_values)
 {
     check_bad("[tccl]\nTimeout=5\n", 2, "Timeout=5: give a number with ms, s or min, from 10ms");
-    check_bad("[tccl]\nTimeout=9ms\n", 2, "from 10ms to 300s");
-    check_bad("[tccl]\nTimeout=6min\n", 2, "from 10ms to 300s");
-    check_bad("[tccl]\nTimeout=-1s\n", 2, "from 10ms to 300s");
-    check_bad("[tccl]\nTimeout=99999999999999999999s\n", 2, "from 10ms to 300s");
+    check_bad_values("[tccl]\nTimeout", "9ms|6min|-1s|99999999999999999999s", "from 10ms to 300s");
     check_bad("[tccl]\nRequireTimeout=\n", 2, "from 10ms to 300s");
     check_bad("[tccl]\n\nPort=0\n", 3, "Port=0: give a whole number from 1 to 65535");
-    check_bad("[tccl]\nPort=65536\n", 2, "from 1 to 65535");
-    check_bad("[tccl]\nPort=80x\n", 2, "from 1 to 65535");
-    check_bad("[tccl]\nSocket=tccld.sock\n", 2, "a path that begins with '/'");
-    check_bad("[tccl]\nSocket=\n", 2, "a path that begins with '/'");
-    check_bad("[tccl]\nStateDir=/x/%q\n", 2, "%n is the node");
-    check_bad("[tccl]\nStateDir=/x/%\n", 2, "%n is the node");
+    check_bad_values("[tccl]\nPort", "65536|80x", "from 1 to 65535");
+    check_bad_values("[tccl]\nSocket", "tccld.sock|", "a path that begins with '/'");
+    check_bad_values("[tccl]\nStateDir", "/x/%q|/x/%", "%n is the node");
     check_bad("[tccl]\nSocket=/0123456789012345678901234567890123456789012345678901234567890"
               "123456789012345678901234567890123456789012345678901234567890\n",
               2, "at most 107 bytes");
-    check_bad("[tccl]\nAccountingHost=n[1-2]\n", 2, "the name of one node");
-    check_bad("[tccl]\nAccountingHost=../x\n", 2, "the name of one node");
+    check_bad_values("[tccl]\nAccountingHost", "n[1-2]|../x", "the name of one node");
     check_bad("[tccl]\nTccldUser=\n", 2, "one user");
     check_bad("[tccl]\nSlurmUser=a b\n", 2, "one user");
-    check_bad("[tccl]\nAdmins=a,,b\n", 2, "names with commas");
-    check_bad("[tccl]\nAdmins=a,\n", 2, "names with commas");
-    check_bad("[tccl]\nAdmins=a b\n", 2, "names with commas");
+    check_bad_values("[tccl]\nAdmins", "a,,b|a,|a b", "names with commas");
     check_bad("[tccl]\nGresOrder=pci\n", 2, "GresOrder");
     check_bad("[tccl]\nBindAddr=a/b\n", 2, "an address");
     check_bad("[policy]\nDefault=yes\n", 2, "off, auto, on or require");
@@ -413,7 +381,6 @@ TEST(passed_over)
 TEST(past)
 {
     struct tccl_conf conf;
-    char place[PATH_MAX + 64];
     CHECK_INT(read_text("[tccl]\nPort=8600\n", &conf, ERR), 0);
     tccl_conf_clear(&conf);
     cleanup_file FILE *file = fopen(path, "w");
@@ -423,8 +390,7 @@ TEST(past)
                 file) >= 0 &&
           fflush(file) == 0);
     CHECK_INT(tccl_conf_read_past(path, "n1", &conf, ERR), -1);
-    snprintf(place, sizeof(place), "%s:2: neither [section] nor Key=value", path);
-    CHECK_STR(check_err.text, place);
+    CHECK_STR(check_err.text, check_printf("%s:2: neither [section] nor Key=value", path));
     CHECK_INT(conf.port, 8600);
     CHECK(conf.n_policies == 1 && !strcmp(conf.policies[0].qos, "z"));
     check_peer(&conf, "n1", "h1", 8600);
@@ -459,12 +425,7 @@ TEST(bad_peers)
     check_bad("[peers]\nn[1-4=h:1\n", 2, "is not a node list");
     check_bad("[peers]\nn[4-1]=h:1\n", 2, "is not a node list");
     check_bad("[peers]\nn[1-99999999]=h:1\n", 2, "more than 65536 nodes");
-    check_bad("[peers]\nn1=h:0\n", 2, "give NODE=HOST:PORT");
-    check_bad("[peers]\nn1=h:65536\n", 2, "give NODE=HOST:PORT");
-    check_bad("[peers]\nn1=h:1-\n", 2, "give NODE=HOST:PORT");
-    check_bad("[peers]\nn1=::1\n", 2, "give NODE=HOST:PORT");
-    check_bad("[peers]\nn1=[::1\n", 2, "give NODE=HOST:PORT");
-    check_bad("[peers]\nn1=\n", 2, "give NODE=HOST:PORT");
+    check_bad_values("[peers]\nn1", "h:0|h:65536|h:1-|::1|[::1|", "give NODE=HOST:PORT");
     check_bad("[peers]\n../n=h:1\n", 2, "is not a node list");
 }
 

@@ -247,7 +247,7 @@ static void check_asked(struct tccl_slurmd *slurmd, const char *script, const ch
 TEST(slurmd)
 {
     struct tccl_slurmd slurmd;
-    char conf[128], expected[512];
+    char conf[128];
     snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
     check_write_file(check_at("slurm.conf"), "x");
     check_write_file(check_at("gres.conf"), "gres of this slurmd\n");
@@ -260,10 +260,9 @@ TEST(slurmd)
                 "echo \"$*\" >&2\n",
                 "gres of this slurmd\nCgroupPlugin=disabled\n-G -Nn7\n");
     /* It must not find the slurmstepds and the log of the real one. */
-    snprintf(expected, sizeof(expected),
-             "include %s\nSlurmdSpoolDir=%s/scratch\nSlurmdLogFile=/dev/null\n", conf,
-             check_folder());
-    check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\ncat \"$SLURM_CONF\" >&2\n", expected);
+    check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\ncat \"$SLURM_CONF\" >&2\n",
+                check_printf("include %s\nSlurmdSpoolDir=%s/scratch\nSlurmdLogFile=/dev/null\n",
+                             conf, check_folder()));
     check_asked(&slurmd,
                 "#!/bin/sh\n[ $1 != -V ] || { echo slurm-wlm 22.05.8; exit; }\n"
                 "cat \"${SLURM_CONF%/*}\"/cgroup.conf >&2\n",
@@ -417,13 +416,12 @@ static void check_decoys(void)
 static void check_chroot(void)
 {
     struct tccl_slurmd slurmd;
-    char command[512];
     const char *conf = check_at("slurm.conf"), *root = check_at("root");
-    snprintf(command, sizeof(command),
-             "for file in $(ldd %s/slurmd | grep -o '/[^ ]*') %s/slurmd %s /bin/sleep; do\n"
-             "install -D $file %s$file || exit; done",
-             check_folder(), check_folder(), conf, root);
-    CHECK_INT(system(command), 0);
+    CHECK_INT(system(check_printf(
+                  "for file in $(ldd %s/slurmd | grep -o '/[^ ]*') %s/slurmd %s /bin/sleep; do\n"
+                  "install -D $file %s$file || exit; done",
+                  check_folder(), check_folder(), conf, root)),
+              0);
     pid_t far = start_decoy(0, root, conf);
     CHECK_INT(find_decoy(conf, &slurmd, ERR), 1);
     CHECK_INT(kill(far, 0) | waitpid(far, NULL, WNOHANG), 0);
@@ -450,19 +448,17 @@ static void check_chroot(void)
 static void check_several(void)
 {
     struct tccl_slurmd slurmd;
-    char text[256];
     pid_t decoys[2];
     const char *conf = check_at("slurm.conf"), *path = check_at("decoy.pid");
-    snprintf(text, sizeof(text), "SlurmdPidFile=%s/%%n.pid\n", check_folder());
-    check_write_file(check_at("slurm.conf"), text);
+    check_write_file(check_at("slurm.conf"),
+                     check_printf("SlurmdPidFile=%s/%%n.pid\n", check_folder()));
     for (int i = 0; i < 2; i++) {
         decoys[i] = start_decoy(0, NULL, conf);
         CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
         usleep(30000); /* their age is in ticks of 10 ms */
     }
     for (int i = 0; i < 2; i++) {
-        snprintf(text, sizeof(text), "%d\n", decoys[i]);
-        check_write_file(check_at("decoy.pid"), text);
+        check_write_file(check_at("decoy.pid"), check_printf("%d\n", decoys[i]));
         CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
         CHECK_INT(slurmd.pid, decoys[i]);
     }

@@ -123,7 +123,7 @@ TEST(random)
 {
     unsigned seed = (unsigned)check_seed();
     for (int round = 0; round < 2000; round++) {
-        char buffer[TCCL_LINES_SIZE], key[8], text[100], read[100];
+        char buffer[TCCL_LINES_SIZE], text[100], read[100];
         int64_t numbers[20], number;
         double rates[20], rate;
         struct tccl_line_writer writer;
@@ -134,12 +134,9 @@ TEST(random)
         for (int i = 0; i < count; i++) {
             numbers[i] = ((int64_t)rand_r(&seed) << 20) - ((int64_t)rand_r(&seed) << 20);
             rates[i] = rand_r(&seed) % 1000000 / 64.0;
-            snprintf(key, sizeof(key), "n%d", i);
-            tccl_line_put(&writer, key, "%lld", (long long)numbers[i]);
-            snprintf(key, sizeof(key), "r%d", i);
-            tccl_line_put_number(&writer, key, rates[i]);
-            snprintf(key, sizeof(key), "b%d", i);
-            tccl_line_put_bool(&writer, key, numbers[i] & 1);
+            tccl_line_put(&writer, check_printf("n%d", i), "%lld", (long long)numbers[i]);
+            tccl_line_put_number(&writer, check_printf("r%d", i), rates[i]);
+            tccl_line_put_bool(&writer, check_printf("b%d", i), numbers[i] & 1);
         }
         size_t length = (size_t)rand_r(&seed) % (sizeof(text) - 1);
         for (size_t i = 0; i < length; i++)
@@ -150,14 +147,14 @@ TEST(random)
         CHECK_INT(tccl_lines_open(buffer, writer.length, &lines, NULL), 0);
         CHECK(tccl_lines_are(&lines, "random", round));
         for (int i = 0; i < count; i++) {
-            snprintf(key, sizeof(key), "n%d", i);
-            CHECK_INT(tccl_line_integer(&lines, key, INT64_MIN, INT64_MAX, &number), 0);
+            CHECK_INT(
+                tccl_line_integer(&lines, check_printf("n%d", i), INT64_MIN, INT64_MAX, &number),
+                0);
             CHECK(number == numbers[i]);
-            snprintf(key, sizeof(key), "r%d", i);
-            CHECK_INT(tccl_line_number(&lines, key, 0, 1e9, &rate), 0);
+            CHECK_INT(tccl_line_number(&lines, check_printf("r%d", i), 0, 1e9, &rate), 0);
             CHECK(rate - rates[i] < 1e-4 && rates[i] - rate < 1e-4);
-            snprintf(key, sizeof(key), "b%d", i);
-            CHECK(tccl_line_bool(&lines, key, &truth) == 0 && truth == (numbers[i] & 1));
+            CHECK(tccl_line_bool(&lines, check_printf("b%d", i), &truth) == 0 &&
+                  truth == (numbers[i] & 1));
         }
         CHECK_INT(tccl_line_text(&lines, "text", read, sizeof(read)), (long)length);
         for (size_t i = 0; i < length; i++)

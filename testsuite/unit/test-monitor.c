@@ -106,9 +106,9 @@ static void test_files(struct monitor *monitor)
 
 static pid_t child_of_ours(void)
 {
-    char path[64], text[64] = "";
-    snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[64] = "";
+    cleanup_close int fd =
+        open(check_printf("/proc/self/task/%d/children", getpid()), O_RDONLY | O_CLOEXEC);
     ssize_t size = read(fd, text, sizeof(text) - 1);
     const char *last = size > 1 ? memrchr(text, ' ', (size_t)size - 2) : NULL;
     return atoi(last ? last + 1 : text);

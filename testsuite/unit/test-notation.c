@@ -90,21 +90,18 @@ static void check_refused(const struct tccl_machine *machine, const char *text, 
 static void check_bad(const struct tccl_machine *machine)
 {
     static const char arrow[] = "an arrow such as -w>, -r> or -m0> was expected, found";
-    char why[200];
     check_refused(machine, "", "column 1: a GPU was expected, found \"the end\"");
     check_refused(machine, "0 -w> 4 -w> 0", "GPU 4 does not exist: the machine has 4");
     check_refused(machine, "0 -w> 16 -w> 0", "GPU 16 is out of range: 0 to 15");
     check_refused(machine, "0 -w> 1000 -w> 0",
                   "column 7: a GPU was expected, found \"1000 -w> 0\"");
-    snprintf(why, sizeof(why), "column 3: %s \"-x> 1\"", arrow);
-    check_refused(machine, "0 -x> 1", why);
+    check_refused(machine, "0 -x> 1", check_printf("column 3: %s \"-x> 1\"", arrow));
     check_refused(machine, "0 -m4> 1 -w> 0",
                   "g0>m4: no such transfer: the machine has 4 GPUs, 4 memories, 1 NICs");
     check_refused(machine, "0 -m16> 1 -w> 0", "memory 16 is out of range: 0 to 15");
-    snprintf(why, sizeof(why), "column 3: %s \"-m1000> 1 -w\"", arrow);
-    check_refused(machine, "0 -m1000> 1 -w> 0", why);
-    snprintf(why, sizeof(why), "column 8: %s \"the end\"", arrow);
-    check_refused(machine, "0 -w> 1", why);
+    check_refused(machine, "0 -m1000> 1 -w> 0",
+                  check_printf("column 3: %s \"-m1000> 1 -w\"", arrow));
+    check_refused(machine, "0 -w> 1", check_printf("column 8: %s \"the end\"", arrow));
     check_refused(machine, "0 -w> 1 -w> 0 x", "column 15: the end was expected, found \"x\"");
     check_refused(machine, "0 -w> 1 -w> 1 -w> 0", "GPU 1 is in the chain twice");
     check_refused(machine, "0 -w> 0", "a ring needs at least two GPUs");
@@ -120,10 +117,8 @@ static void check_bad(const struct tccl_machine *machine)
                   "column 8: an arrow such as -g> or -m0> was expected, found \"-w> 0 -g> ml\"");
     check_refused(machine, "mlx5_0 -g> 0 -w> mlx5_0",
                   "column 14: an arrow such as -g> or -m0> was expected, found \"-w> mlx5_0\"");
-    snprintf(why, sizeof(why), "column 14: %s \"-g>\"", arrow);
-    check_refused(machine, "mlx5_0 -g> 0 -g>", why);
-    snprintf(why, sizeof(why), "column 3: %s \"-m\"", arrow);
-    check_refused(machine, "0 -m", why);
+    check_refused(machine, "mlx5_0 -g> 0 -g>", check_printf("column 14: %s \"-g>\"", arrow));
+    check_refused(machine, "0 -m", check_printf("column 3: %s \"-m\"", arrow));
 }
 
 /* Names: chains of machines that nobody has described. */

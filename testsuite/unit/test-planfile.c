@@ -97,18 +97,16 @@ TEST(record)
 TEST(behind_plan)
 {
     struct tccl_step_key key = {.cluster = "c", .job = 6};
-    char path[PATH_MAX], folder[256], name[TCCL_KEY_TEXT];
+    char folder[256], name[TCCL_KEY_TEXT];
     const char *plan = "tccl-plan 1\nword x\nend\n";
     folder_of(&key, folder);
     tccl_key_folder(&key, name);
     CHECK_INT(mkdir(folder, 0711), 0);
-    snprintf(path, sizeof(path), "%.200s/plan", folder);
-    CHECK_OK(tccl_write_file(path, 0600, plan, strlen(plan), ERR));
+    CHECK_OK(tccl_write_file(check_printf("%.200s/plan", folder), 0600, plan, strlen(plan), ERR));
     CHECK(!planfile_read_record(check_folder(), name));
     CHECK_OK(planfile_record(check_folder(), name, "{\"a\": 8}", ERR));
     CHECK_INT(read_number(name), 8);
-    snprintf(path, sizeof(path), "%.200s/plan.new", folder);
-    close(open(path, O_CREAT | O_WRONLY, 0600));
+    close(open(check_printf("%.200s/plan.new", folder), O_CREAT | O_WRONLY, 0600));
     planfile_remove(check_folder(), &key, NULL);
     CHECK(access(folder, F_OK) != 0);
 }

@@ -27,15 +27,12 @@ static void test_once(int fd)
 /* However many lines there are, the file does not grow, and the latest are known. */
 static void test_bound(int fd)
 {
-    char line[64];
     struct stat status;
     for (int i = 0; i < 20000; i++) {
-        snprintf(line, sizeof(line), "tccl: line %d", i);
-        CHECK(!printed_before(fd, &first, line));
+        CHECK(!printed_before(fd, &first, check_printf("tccl: line %d", i)));
     }
     for (int i = 19900; i < 20000; i++) {
-        snprintf(line, sizeof(line), "tccl: line %d", i);
-        CHECK(printed_before(fd, &first, line));
+        CHECK(printed_before(fd, &first, check_printf("tccl: line %d", i)));
     }
     CHECK_INT(fstat(fd, &status), 0);
     CHECK_INT(status.st_size, 64 * 1024);

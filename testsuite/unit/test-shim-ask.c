@@ -254,17 +254,16 @@ static int confirm(const char *answer, enum shim_verdict verdict, const char *te
 TEST(confirm)
 {
     static const char *const words[] = {"applied", "unknown", "fewer", "differs", "not used"};
-    char expected[512];
     struct tccl_error why;
     for (int i = 0; i < 5; i++) {
         struct server server = {0};
         CHECK_INT(confirm("tccl-ok 1\nend\n", (enum shim_verdict)i, "edge 41 -> 61", &server, &why),
                   0);
-        snprintf(expected, sizeof(expected),
-                 "tccl-confirm 1\n" KEY "verdict %s\ntext edge 41 -> 61\nnccl 22907\nranks 16\n"
-                 "gpus 2\nlowest 8\nwhole yes\nend\n",
-                 words[i]);
-        CHECK_STR(server.question, expected);
+        CHECK_STR(server.question,
+                  check_printf("tccl-confirm 1\n" KEY
+                               "verdict %s\ntext edge 41 -> 61\nnccl 22907\nranks 16\n"
+                               "gpus 2\nlowest 8\nwhole yes\nend\n",
+                               words[i]));
     }
     struct server server = {0};
     CHECK_INT(confirm("tccl-error 1\ntext not yours\nend\n", SHIM_APPLIED, "a \"b\" \\ \n \377",

@@ -268,12 +268,11 @@ TEST(threads)
 /* A communicator of one rank over GPU 1f, whose handle is 0x1000 + number. */
 static void begin_comm(int number, int rank, int next)
 {
-    char text[1024] = "", ring[64];
+    char text[1024] = "";
     say_init(text, number, rank, 4, 0x1f, "START");
     for (int channel = 0; channel < 2; channel++) {
-        snprintf(ring, sizeof(ring), "Ring %02d : %d -> %d -> %d", channel, (rank + 3) % 4, rank,
-                 next);
-        say(text, number, ring);
+        say(text, number,
+            check_printf("Ring %02d : %d -> %d -> %d", channel, (rank + 3) % 4, rank, next));
     }
     say_init(text, number, rank, 4, 0x1f, "COMPLETE");
     take(text);
@@ -294,11 +293,10 @@ static struct shim_built built_of(int number)
 /* "Channel 00/0 : 1[1] -> 2[2] via P2P/CUMEM" of both channels, or the first one only. */
 static void connect_edges(int thread, int from, int to, int channels, const char *way)
 {
-    char text[1024] = "", line[128];
+    char text[1024] = "";
     for (int channel = 0; channel < channels; channel++) {
-        snprintf(line, sizeof(line), "Channel %02d/0 : %d[0] -> %d[1] via %s", channel, from, to,
-                 way);
-        say(text, thread, line);
+        say(text, thread,
+            check_printf("Channel %02d/0 : %d[0] -> %d[1] via %s", channel, from, to, way));
     }
     take(text);
 }

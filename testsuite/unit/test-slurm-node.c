@@ -124,16 +124,13 @@ TEST(found)
     char text[INET6_ADDRSTRLEN];
     static const char others[] = "localhost 127.0.0.9 IDLE\ntccl-no-node.invalid 127.0.0.8 IDLE\n"
                                  "same same IDLE\n";
-    char nodes[512];
     /* A cloud's: slurmctld before DNS. */
-    snprintf(nodes, sizeof(nodes), "n1 n1 IDLE+CLOUD\n%s", others);
-    write_scontrol(nodes);
+    write_scontrol(check_printf("n1 n1 IDLE+CLOUD\n%s", others));
     check_found("localhost", "127.0.0.9", 1);
     check_found("tccl-no-node.invalid", "127.0.0.8", 1);
     check_found("tccl-nobody.invalid", "none", 1);
     /* One with its name in DNS: slurmctld only where DNS knows nothing. */
-    snprintf(nodes, sizeof(nodes), "n1 n1 IDLE\n%s", others);
-    write_scontrol(nodes);
+    write_scontrol(check_printf("n1 n1 IDLE\n%s", others));
     find("localhost", "squeue", text);
     CHECK(strcmp(text, "none") != 0 && strcmp(text, "127.0.0.9") != 0);
     CHECK_INT(times_asked("localhost"), 0);

@@ -180,12 +180,12 @@ TEST(forbidden)
         int call;
     } calls[] = {{"mbind", SYS_mbind}, {"move_pages", SYS_move_pages}};
     for (size_t i = 0; i < COUNT(calls); i++) {
-        char says[160];
-        snprintf(says, sizeof(says),
-                 "host memory can't be bound to NUMA node %d: %s: Operation not permitted; in a "
-                 "container, allow %s",
-                 first_node(), calls[i].name, calls[i].name);
-        check_forbidden(calls[i].call, says);
+        check_forbidden(
+            calls[i].call,
+            check_printf(
+                "host memory can't be bound to NUMA node %d: %s: Operation not permitted; in a "
+                "container, allow %s",
+                first_node(), calls[i].name, calls[i].name));
         check_forbidden(calls[i].call, NULL);
     }
 }
