@@ -32,8 +32,8 @@ enum arm { OWN, RINGS, ARMS };
 
 /* Large collectives of a step with the ring, beside no other step. */
 struct alone {
-    double gbps, share; /* promised, and reached of that */
-    int nodes;          /* their list */
+    double gbps, share;    /* promised, and reached of that */
+    char nodes[NAMED + 1]; /* their list, cut */
 };
 
 struct group {
@@ -41,7 +41,6 @@ struct group {
     struct tccl_series shares;   /* of what was foretold, with the ring */
     struct alone latest[LATEST]; /* the one of number i in [i % LATEST] */
     int64_t n_alone;
-    struct tccl_texts lists;       /* their nodes */
     struct tccl_sample arms[ARMS]; /* a value for each job: logarithms of GB/s */
 };
 
@@ -77,10 +76,8 @@ void tccl_achieved_free(struct tccl_achieved *achieved)
 {
     if (!achieved)
         return;
-    for (int i = 0; i < achieved->classes.count; i++) {
+    for (int i = 0; i < achieved->classes.count; i++)
         tccl_series_clear(&achieved->groups[i].shares);
-        tccl_texts_clear(&achieved->groups[i].lists);
-    }
     tccl_texts_clear(&achieved->classes);
     tccl_texts_clear(&achieved->units_by);
     tccl_texts_clear(&achieved->users_by);
@@ -94,12 +91,12 @@ void tccl_achieved_free(struct tccl_achieved *achieved)
 
 /* ---- A step ---- */
 
-/* Makes room for one more, all zeros. Returns 0, or -1 if out of memory. */
+/* Makes room for one more. Returns 0, or -1 if out of memory. */
 #define MORE(array, count, room)                                                                   \
     ({                                                                                             \
         void *moved_ = tccl_room_for(array, count, &(room), sizeof(*(array)));                     \
         if (moved_)                                                                                \
-            memset(&(array = moved_)[count], 0, sizeof(*(array)));                                 \
+            array = moved_;                                                                        \
         moved_ ? 0 : -1;                                                                           \
     })
 
@@ -129,20 +126,23 @@ static int find_group(struct tccl_achieved *achieved, const struct tccl_facts *f
 static int add_to_job(struct tccl_achieved *achieved, const struct tccl_facts *facts, int group,
                       enum arm arm)
 {
-    const int64_t key[] = {facts->uid, group, facts->job, arm};
     int count = achieved->units_by.count, users = achieved->users_by.count;
+    uint64_t tag = (uint64_t)group << 1 | arm;
+    const int64_t key[] = {facts->job, facts->uid};
     if (count >= JOBS)
         return 0;
-    if (tccl_texts_number(&achieved->users_by, (const char *)key, 2 * sizeof(*key), 0) == users)
-        achieved->groups[group].users++;
     if (MORE(achieved->units, count, achieved->units_room) != 0)
         return -1;
-    int number = tccl_texts_number(&achieved->units_by, (const char *)key, sizeof(key), 0);
+    int number = tccl_texts_number(&achieved->units_by, (const char *)key, sizeof(key), tag);
     if (number < 0)
         return -1;
     struct unit *unit = &achieved->units[number];
-    unit->group = group;
-    unit->arm = arm;
+    if (number == count) {
+        *unit = (struct unit){.group = group, .arm = arm};
+        achieved->groups[group].users +=
+            tccl_texts_number(&achieved->users_by, (const char *)&key[1], sizeof(*key),
+                              (uint64_t)group) == users;
+    }
     unit->logs += log(facts->achieved_gbps);
     unit->steps++;
     return 0;
@@ -158,9 +158,13 @@ static int count_share(struct tccl_achieved *achieved, const struct tccl_facts *
         return -1;
     if (facts->neighbours > 0 || group->from < LARGE)
         return 0;
-    int nodes = tccl_texts_number(&group->lists, facts->nodes, strlen(facts->nodes), 0);
-    group->latest[group->n_alone++ % LATEST] = (struct alone){facts->gbps, share, nodes};
-    return nodes < 0 ? -1 : 0;
+    struct alone *alone = &group->latest[group->n_alone++ % LATEST];
+    alone->gbps = facts->gbps;
+    alone->share = share;
+    size_t length = strnlen(facts->nodes, NAMED);
+    memcpy(alone->nodes, facts->nodes, length);
+    alone->nodes[length] = '\0';
+    return 0;
 }
 
 static int count_time(struct tccl_achieved *achieved, const struct tccl_facts *facts)
@@ -176,7 +180,8 @@ static int count_time(struct tccl_achieved *achieved, const struct tccl_facts *f
     if (number < 0)
         return -1;
     struct account *account = &achieved->accounts[number];
-    account->uid = user ? facts->uid : -1;
+    if (number == count)
+        *account = (struct account){.uid = user ? facts->uid : -1};
     account->steps++;
     account->small += facts->sent_share < small;
     account->bytes += (double)facts->sent_bytes;
@@ -184,9 +189,9 @@ static int count_time(struct tccl_achieved *achieved, const struct tccl_facts *f
     return 0;
 }
 
-int tccl_achieved_count(void *argument, const struct tccl_facts *facts, struct tccl_error *err)
+int tccl_achieved_count(struct tccl_achieved *achieved, const struct tccl_facts *facts,
+                        struct tccl_error *err)
 {
-    struct tccl_achieved *achieved = argument;
     const char *state = facts->shown.state;
     double share = tccl_achieved_share(facts->achieved_gbps, facts->achieved_with, facts->built,
                                        facts->gbps, facts->nccl_gbps, facts->baseline_gbps);
@@ -255,16 +260,15 @@ static json_t *arm_json(const struct group *group, enum arm arm)
 }
 
 /* Writes the nodes of steps that fell short, each list once. */
-static void name_short(const struct group *group, const struct alone *const *steps, int count,
+static void name_short(const struct alone *const *steps, int count,
                        char nodes[static NAMED + sizeof(", …")])
 {
     size_t used = 0;
     for (int i = 0; i < count; i++) {
-        const char *list = tccl_texts_get(&group->lists, steps[i]->nodes),
-                   *comma = used ? ", " : "";
+        const char *list = steps[i]->nodes, *comma = used ? ", " : "";
         bool named = steps[i]->share >= short_of, fits = used + strlen(list) + 2 <= NAMED;
         for (int k = 0; k < i && !named; k++)
-            named = steps[k]->nodes == steps[i]->nodes && steps[k]->share < short_of;
+            named = strcmp(steps[k]->nodes, list) == 0 && steps[k]->share < short_of;
         if (!named)
             used += (size_t)sprintf(nodes + used, "%s%s", comma, fits ? list : "…");
         if (!named && !fits)
@@ -291,7 +295,7 @@ static json_t *stale_json(const struct group *group)
     tccl_series_clear(&shares);
     if (median >= short_of)
         return json_null();
-    name_short(group, steps, count, nodes);
+    name_short(steps, count, nodes);
     return json_pack("{s:i, s:f, s:s}", "steps", count, "share", median, "nodes", nodes);
 }
 

@@ -20,10 +20,11 @@ void tccl_achieved_free(struct tccl_achieved *achieved);
      TCCL_LOOK(achieved_from) | TCCL_LOOK(achieved_gbps) | TCCL_LOOK(nccl_gbps) |                  \
      TCCL_LOOK(sent_bytes) | TCCL_LOOK(sent_share))
 
-/* A step that was measured (a tccl_filter_visit): of a ring that NCCL built, or of NCCL's own where
- * no ring was given, by a trial, say. Where the user has set up NCCL, or figures can't be true
- * (tccl_achieved_share), it does not count. Returns 0, or -1 with err: out of memory. */
-int tccl_achieved_count(void *achieved, const struct tccl_facts *facts, struct tccl_error *err);
+/* A step that was measured: of a ring that NCCL built, or of NCCL's own where no ring was given, by
+ * a trial, say. Where the user has set up NCCL, or figures can't be true (tccl_achieved_share), it
+ * does not count. Returns 0, or -1 with err: out of memory. */
+int tccl_achieved_count(struct tccl_achieved *achieved, const struct tccl_facts *facts,
+                        struct tccl_error *err);
 
 /* "achieved" of profiler/client/README.md, SUMMARY. Can be called once. NULL if out of memory. */
 json_t *tccl_achieved_json(struct tccl_achieved *achieved);

@@ -1,6 +1,5 @@
 /* facts.h: the members of a record that filters and summaries look at: columns of the store, all in
- * its index records_facts, so that a million records are read in half a second; what was achieved
- * is in the index records_measured alone, with the others, of records that have such figures. */
+ * its index records_facts, so that a million records are read in half a second. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +10,9 @@
 
 #include "base/reason.h"
 
-/* In the order of the index, which begins with start. To look at one more column, add its name: a
- * store that is opened then makes the index anew. */
+/* In the order of the index, which begins with start and ends with TCCL_FIGURES, at which is looked
+ * where a record has them. To look at one more column, add its name: a store that is opened then
+ * makes the index anew. */
 /* clang-format off */
 #define TCCL_FACTS(WHOLE, REAL, TEXT)                                                              \
     WHOLE(id) TEXT(state) TEXT(built) TEXT(reason_class)                                           \
@@ -56,6 +56,10 @@ enum {
         TCCL_FIGURES(TCCL_FACT_PLACE, TCCL_FACT_PLACE, TCCL_FACT_PLACE)
 };
 #define TCCL_LOOK(member) (1u << TCCL_FACT_##member)
+enum {
+#define TCCL_FACT_LOOK(member) +TCCL_LOOK(member)
+    TCCL_LOOK_FIGURES = TCCL_FIGURES(TCCL_FACT_LOOK, TCCL_FACT_LOOK, TCCL_FACT_LOOK)
+};
 #define TCCL_LOOK_SHOWN                                                                            \
     (TCCL_LOOK(state) | TCCL_LOOK(reason) | TCCL_LOOK(reason_class) | TCCL_LOOK(built) |           \
      TCCL_LOOK(built_reason) | TCCL_LOOK(step))

@@ -259,13 +259,10 @@ static void write_from(struct query *query, const struct tccl_filter *filter, in
 {
     json_int_t user = one_user(filter), start, end;
     bound_times(filter, &start, &end);
-    const char *by = filter->measured ? " INDEXED BY records_measured"
-                     : user >= 0      ? " INDEXED BY records_by_user"
-                                      : " INDEXED BY records_facts";
+    const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
     fprintf(query->sql, " FROM records%s", filter->jobs ? "" : by);
     add_value(query, filter->jobs ? " WHERE +start >= ?" : " WHERE start >= ?", start);
     add_value(query, filter->jobs ? " AND +start <= ?" : " AND start <= ?", end);
-    fputs(filter->measured ? " AND achieved_gbps > 0" : "", query->sql);
     if (user >= 0)
         add_value(query, filter->jobs ? " AND +uid = ?" : " AND uid = ?", user);
     if (filter->jobs) {
@@ -299,6 +296,16 @@ static void write_from(struct query *query, const struct tccl_filter *filter, in
         add_value(query, " LIMIT ?", most);
 }
 
+/* A row without figures costs little more than if nobody asked for them. */
+static void write_each(FILE *sql, unsigned looks)
+{
+    fputs("sum(CASE WHEN achieved_gbps > 0 THEN tccl_each(", sql);
+    write_columns(sql, looks, NULL);
+    fputs(") ELSE tccl_each(", sql);
+    write_columns(sql, looks & ~TCCL_LOOK_FIGURES, NULL);
+    fputs(") END)", sql);
+}
+
 /* By one of those two indexes SQLite reads rows in order; by others it sorts them first. */
 sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
                                   unsigned looks, int most, struct tccl_error *err)
@@ -308,9 +315,11 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
     cleanup_free struct query *query = calloc(1, sizeof(*query));
     if (!query || !(query->sql = open_memstream(&sql, &size)))
         return tccl_fail_null(err, "out of memory for a query");
-    fputs(looks ? "SELECT tccl_each(" : "SELECT ", query->sql);
-    write_columns(query->sql, looks ? looks : filter->looks, looks ? NULL : filter);
-    fputs(looks ? ")" : "", query->sql);
+    fputs("SELECT ", query->sql);
+    if (looks)
+        write_each(query->sql, looks);
+    else
+        write_columns(query->sql, filter->looks, filter);
     if (looks && filter->jobs) {
         fputs(" FROM (SELECT ", query->sql);
         write_columns(query->sql, looks, NULL);
@@ -421,21 +430,17 @@ static int look(sqlite3_context *context, struct tccl_records *records)
     return -1;
 }
 
-static void each_row(sqlite3_context *context, int count UNUSED, sqlite3_value **values)
+static void each_row(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct tccl_records *records = sqlite3_user_data(context);
     struct tccl_pass *pass = records->pass;
-    struct tccl_facts facts;
-    tccl_facts_read(values, pass->looks, &facts);
+    struct tccl_facts facts = {0};
+    bool all = count == 1 + __builtin_popcount(pass->looks);
+    tccl_facts_read(values, all ? pass->looks : pass->looks & ~TCCL_LOOK_FIGURES, &facts);
     if (look(context, records) == 0 && pass->visit(pass->argument, &facts, pass->err) != 0) {
         pass->failed = true;
         sqlite3_result_error_code(context, SQLITE_ABORT);
     }
-}
-
-static void after_rows(sqlite3_context *context)
-{
-    sqlite3_result_null(context);
 }
 
 static void is_match(sqlite3_context *context, int count UNUSED, sqlite3_value **values)
@@ -452,7 +457,7 @@ int tccl_filter_functions(struct tccl_records *records)
                                      is_match, NULL, NULL);
     return rc != SQLITE_OK ? rc
                            : sqlite3_create_function(records->db, "tccl_each", -1, SQLITE_UTF8,
-                                                     records, NULL, each_row, after_rows);
+                                                     records, each_row, NULL, NULL);
 }
 
 int tccl_filter_each(struct tccl_records *records, const struct tccl_filter *filter, unsigned looks,

@@ -20,8 +20,7 @@ struct tccl_wanted_job {
 struct tccl_filter {
     int64_t uid; /* whose records may be seen; -1: everyone's */
     json_int_t start, end, limit, min_nodes, max_nodes;
-    bool newest;   /* first */
-    bool measured; /* only what has figures of what was achieved; of summaries */
+    bool newest; /* first */
     json_t *users, *states, *nodes, *classes;
     struct tccl_wanted_job *jobs; /* none twice; NULL: any */
     int n_jobs;
@@ -49,9 +48,10 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
 bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
                      struct tccl_facts *facts);
 
-/* Calls visit for each matching row in the filter's order, with the facts of looks; it returns 0,
- * or -1 with err, which ends this. As SQLite calls it from within, a row costs two thirds of one
- * that is stepped to. Returns 0, or -1 with err. */
+/* Calls visit for each matching row in the filter's order, with the facts of looks; of a row
+ * without achieved_gbps its figures are 0. It returns 0, or -1 with err, which ends this. As SQLite
+ * calls it from within, a row costs two thirds of one that is stepped to. Returns 0, or -1 with
+ * err. */
 typedef int tccl_filter_visit(void *argument, const struct tccl_facts *facts,
                               struct tccl_error *err);
 int tccl_filter_each(struct tccl_records *records, const struct tccl_filter *filter, unsigned looks,

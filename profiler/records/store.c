@@ -47,16 +47,10 @@ static const char schema[] =
     "CREATE TABLE lost (node TEXT NOT NULL, ledger TEXT NOT NULL, records INTEGER NOT NULL,"
     " first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (node, ledger)) WITHOUT ROWID;";
 
-/* They cover all that summaries and filters look at (facts.h). */
+/* It covers all that summaries and filters look at (facts.h). */
 #define NAME(member) ", " #member
-static const char *const fact_indexes[][2] = {
-    {"records_facts",
-     "CREATE INDEX records_facts ON records (start" TCCL_FACTS(NAME, NAME, NAME) "$filters)"},
-    {"records_measured",
-     "CREATE INDEX records_measured ON records (start" TCCL_FACTS(NAME, NAME, NAME)
-         TCCL_FIGURES(NAME, NAME, NAME) "$filters)"
-                                        " WHERE achieved_gbps > 0"},
-};
+static const char fact_index[] = "CREATE INDEX records_facts ON records (start" TCCL_FACTS(
+    NAME, NAME, NAME) "$filters" TCCL_FIGURES(NAME, NAME, NAME) ")";
 
 int tccl_store_fail(struct tccl_records *records, struct tccl_error *err)
 {
@@ -158,27 +152,25 @@ static int make_tables(struct tccl_records *records, struct tccl_error *err)
     return tccl_store_execute(records, mark, err);
 }
 
-/* Is an index there, as it is made now? 0 or 1; -1 with err. */
-static int has_index(struct tccl_records *records, const char *name, const char *sql,
-                     struct tccl_error *err)
+/* Is the index of facts there, as it is made now? 0 or 1; -1 with err. */
+static int has_index(struct tccl_records *records, const char *sql, struct tccl_error *err)
 {
     cleanup_stmt sqlite3_stmt *statement = NULL;
-    if (tccl_store_prepare(records, "SELECT 1 FROM sqlite_master WHERE name = ? AND sql = ?",
-                           &statement, err) != 0 ||
-        sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) != SQLITE_OK ||
-        sqlite3_bind_text(statement, 2, sql, -1, SQLITE_STATIC) != SQLITE_OK)
+    if (tccl_store_prepare(records, "SELECT 1 FROM sqlite_master WHERE sql = ?", &statement, err) !=
+            0 ||
+        sqlite3_bind_text(statement, 1, sql, -1, SQLITE_STATIC) != SQLITE_OK)
         return -1;
     int rc = sqlite3_step(statement);
     return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
 }
 
-static int make_index(struct tccl_records *records, const char *name, const char *create,
-                      struct tccl_error *err)
+static int make_index(struct tccl_records *records, const char *sql, struct tccl_error *err)
 {
-    char drop[96];
-    snprintf(drop, sizeof(drop), "BEGIN IMMEDIATE; DROP INDEX IF EXISTS %s", name);
-    if (tccl_store_execute(records, drop, err) == 0 &&
-        tccl_store_execute(records, create, err) == 0 &&
+    if (tccl_store_execute(records,
+                           "BEGIN IMMEDIATE; DROP INDEX IF EXISTS records_facts;"
+                           "DROP INDEX IF EXISTS records_measured",
+                           err) == 0 &&
+        tccl_store_execute(records, sql, err) == 0 &&
         tccl_store_execute(records, "COMMIT", err) == 0)
         return 0;
     tccl_store_execute(records, "ROLLBACK", NULL);
@@ -245,15 +237,10 @@ static int open_tables(struct tccl_records *records, struct tccl_error *err)
         return -1;
     /* Where the disk is full, what was written ahead may be all that there is room for. */
     tccl_store_execute(records, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
-    /* The indexes of facts: with them the store is whole. */
-    for (size_t i = 0; i < sizeof(fact_indexes) / sizeof(*fact_indexes); i++) {
-        const char *name = fact_indexes[i][0];
-        cleanup_free char *sql = tccl_sql(fact_indexes[i][1], err);
-        int there = sql ? has_index(records, name, sql, err) : -1;
-        if (there < 0 || (there == 0 && make_index(records, name, sql, err) != 0))
-            return -1;
-    }
-    return 0;
+    /* With the index of facts the store is whole. */
+    cleanup_free char *sql = tccl_sql(fact_index, err);
+    int there = sql ? has_index(records, sql, err) : -1;
+    return there == 0 ? make_index(records, sql, err) : there > 0 ? 0 : -1;
 }
 
 /* Creates the file before SQLite does, which would make it world-readable. Returns 0, or -1 with
@@ -386,13 +373,13 @@ int tccl_records_open_reader(const char *path, struct tccl_records **records,
         tccl_fail(err, "%s: it is empty", path);
     if (made == 1 && tccl_store_number(new,
                                        "SELECT count(*) FROM sqlite_master"
-                                       " WHERE name IN ('records_facts', 'records_measured')",
+                                       " WHERE name = 'records_facts'",
                                        &whole, err) != 0)
         made = -1;
     if (made == 1 && missing_columns(new, false, err) > 0)
         made = tccl_fail(err, "%s: records of an older version: start this version's tccld once",
                          path);
-    if (made == 1 && whole < 2)
+    if (made == 1 && !whole)
         made = tccl_fail(
             err, "%s: records of an older version are taken over: ask again in a minute", path);
     if (made <= 0) {

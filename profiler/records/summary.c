@@ -1,5 +1,4 @@
-/* summary.c: summarizes many records in one pass over the store's index of facts (facts.h), and
- * what was measured (achieved.h) in a second one, over these alone. */
+/* summary.c: summarizes many records in one pass over the store's index of facts (facts.h). */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -227,7 +226,7 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
          tccl_nodestats_failed(summary->nodes, facts) != 0) ||
         (facts->solve_us > 0 && tccl_series_add(&summary->solve, (double)facts->solve_us) != 0))
         return tccl_fail(err, "out of memory for a summary");
-    return 0;
+    return facts->achieved_gbps > 0 ? tccl_achieved_count(summary->achieved, facts, err) : 0;
 }
 
 /* The answer */
@@ -373,11 +372,8 @@ json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter,
         !(summary->achieved = tccl_achieved_new()))
         return tccl_fail_null(err, "out of memory for a summary");
     tccl_store_ask(records);
-    if (tccl_filter_each(records, &wanted, LOOKS, count_row, summary, err) != 0)
-        return NULL;
-    wanted.measured = true;
-    if (tccl_filter_each(records, &wanted, TCCL_ACHIEVED_LOOKS, tccl_achieved_count,
-                         summary->achieved, err) != 0)
+    if (tccl_filter_each(records, &wanted, LOOKS | TCCL_ACHIEVED_LOOKS, count_row, summary, err) !=
+        0)
         return NULL;
     json_t *json = summary_json(summary, &wanted);
     if (!json)
