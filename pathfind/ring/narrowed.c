@@ -30,6 +30,9 @@ static int way_of(const struct tccl_narrow *link, tccl_transfer transfer)
     return up;
 }
 
+/* A guess counts if it is as much better than what was measured. */
+static const double MORE = 1.05;
+
 /* ---- what it carries ---- */
 
 /* The fastest that passes it each way, [up][reads]. */
@@ -69,6 +72,15 @@ static bool shows_apart(const struct tccl_narrow *link, const struct tccl_machin
     return false;
 }
 
+/* The GPUs of the same switch. */
+static uint32_t beside(const struct tccl_machine *machine, int gpu)
+{
+    uint32_t gpus = UINT32_C(1) << gpu;
+    for (int i = 0; i < machine->n_gpus && machine->gpus[gpu].parent >= 0; i++)
+        gpus |= (uint32_t)(machine->gpus[i].parent == machine->gpus[gpu].parent) << i;
+    return gpus;
+}
+
 void tccl_narrow_rate(struct tccl_narrow *narrow, const struct tccl_machine *machine, double part,
                       tccl_narrow_known *known, void *context)
 {
@@ -84,7 +96,7 @@ void tccl_narrow_rate(struct tccl_narrow *narrow, const struct tccl_machine *mac
         narrow->gbps[1] = part * (up > 0 ? up : down);
         for (int i = 0; i < machine->n_gpus && up > 0 && round == 0; i++)
             if (!(narrow->gpus >> i & 1) && shows_apart(narrow, machine, i, up, known, context))
-                narrow->apart |= UINT32_C(1) << i;
+                narrow->apart |= beside(machine, i) & ~narrow->gpus;
     }
 }
 
@@ -115,13 +127,38 @@ static double limit(const struct tccl_narrowed *narrowed, const tccl_transfer *t
     return least;
 }
 
-/* What the links leave to a side, GB/s of all of its rings, infinite: all. *by, or NULL, is the
- * index of the one that leaves least, -1: none. */
-static double limit_of_side(const struct tccl_narrowed *narrowed, const struct tccl_side *side,
-                            int *by)
+double tccl_narrowed_limit(const struct tccl_narrowed *narrowed, const struct tccl_side *side,
+                           int *by)
 {
     int least;
     return side->rings * limit(narrowed, side->transfers, side->count, by ? by : &least);
+}
+
+struct had {
+    const struct tccl_narrowed *narrowed;
+    double gbps; /* each transfer, while all links were whole */
+};
+
+static int rate_each(const void *context, const tccl_transfer *transfers, int count, double *gbps)
+{
+    const struct had *had = context;
+    for (int i = 0; i < count; i++)
+        gbps[i] = had->gbps;
+    for (int k = 0; k < had->narrowed->n; k++) {
+        const struct tccl_narrow *link = &had->narrowed->links[k];
+        const double share = share_of(link, transfers, count);
+        for (int i = 0; i < count; i++)
+            if (way_of(link, transfers[i]) >= 0)
+                gbps[i] = fmin(gbps[i], share);
+    }
+    return 0;
+}
+
+uint8_t tccl_narrowed_ends(const struct tccl_narrowed *narrowed, const struct tccl_chain *rings,
+                           int n, double gbps)
+{
+    const struct had had = {narrowed, gbps};
+    return tccl_ends_by(rate_each, &had, rings, n);
 }
 
 /* ---- a table ---- */
@@ -142,11 +179,12 @@ static void take(struct judge *judge, const struct tccl_chain *rings, int n, dou
     int by;
     for (int i = 0; i < n; i++)
         tccl_side_add_chain(&side, &rings[i]);
-    double left = limit_of_side(judge->narrowed, &side, &by);
+    double left = tccl_narrowed_limit(judge->narrowed, &side, &by);
     if (n == 0 || !(left < *gbps))
         return;
+    *ends = judge->model ? tccl_ends(judge->model, rings, n)
+                         : tccl_narrowed_ends(judge->narrowed, rings, n, *gbps / n);
     *gbps = left;
-    *ends = judge->model ? tccl_ends(judge->model, rings, n) : 0;
     judge->felt |= UINT32_C(1) << by;
 }
 
@@ -271,34 +309,60 @@ struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
     return own;
 }
 
-void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
-                       const struct tccl_model *model)
+/* What an all-reduce reaches over the best rings of the node alone; *bound: than which none is
+ * faster. */
+static double best_alone(const struct tccl_table *table, double *bound)
 {
-    const struct tccl_result *own = tccl_table_ring(found);
-    struct tccl_result *ring = tccl_table_ring(table);
-    ring->bound = fmax(ring->gbps, fmin(ring->bound, own->bound));
-    if (own->chain.n_gpus && reached(own) > reached(ring))
-        put(ring, own);
-    for (own = NULL; (own = tccl_table_next(found, own, TCCL_OTHERS | TCCL_SETS));)
-        if (own->set && own->set->rings[0].closed)
-            tccl_table_keep_set(table, own->set, own->gbps, own->bound);
-        else if (!own->set && own->chain.closed)
-            tccl_table_keep_other(table, &own->chain, own->gbps);
-    tccl_table_ends(table, model);
-}
-
-bool tccl_narrowed_suffices(const struct tccl_table *table, double part)
-{
-    double best = 0, bound = 0;
+    double best = 0;
+    *bound = 0;
     for (int i = 0; i < table->n_results; i++) {
         const struct tccl_result *own = &table->results[i];
         if (!own->chain.n_gpus || !own->chain.closed)
             continue;
         best = fmax(best, reached(own));
         if (own->part == TCCL_BEST || own->part == TCCL_SET)
-            bound = fmax(bound, own->bound);
+            *bound = fmax(*bound, own->bound);
     }
-    return best >= part * bound;
+    return best;
+}
+
+bool tccl_narrowed_suffices(const struct tccl_table *before, const struct tccl_table *table,
+                            double part)
+{
+    double bound, had, best = best_alone(before, &bound);
+    had = best;
+    best = best_alone(table, &bound);
+    return best >= part * fmin(bound, had);
+}
+
+static void keep(struct tccl_table *table, const struct tccl_result *found)
+{
+    struct tccl_result *own = NULL;
+    if (found->set)
+        tccl_table_keep_set(table, found->set, found->gbps, found->bound);
+    else
+        tccl_table_keep_other(table, &found->chain, found->gbps);
+    while ((own = tccl_table_next(table, own, TCCL_OTHERS | TCCL_SETS)))
+        if (own->part == found->part && own->gbps == found->gbps &&
+            tccl_chain_equal(&own->chain, &found->chain))
+            own->ends = found->ends;
+}
+
+void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
+                       const struct tccl_model *model)
+{
+    const struct tccl_result *own = tccl_table_ring(found);
+    struct tccl_result *ring = tccl_table_ring(table);
+    double bound, best = model ? 0 : MORE * best_alone(table, &bound);
+    if (model)
+        ring->bound = fmax(ring->gbps, fmin(ring->bound, own->bound));
+    if (own->chain.n_gpus && reached(own) > fmax(reached(ring), best))
+        put(ring, own);
+    for (own = NULL; (own = tccl_table_next(found, own, TCCL_OTHERS | TCCL_SETS));)
+        if (own->chain.closed && reached(own) >= best)
+            keep(table, own);
+    if (model)
+        tccl_table_ends(table, model);
 }
 
 /* ---- a model ---- */

@@ -37,21 +37,35 @@ typedef double tccl_narrow_known(void *context, const struct tccl_set *set);
 void tccl_narrow_rate(struct tccl_narrow *narrow, const struct tccl_machine *machine, double part,
                       tccl_narrow_known *known, void *context);
 
+/* What the links leave to a side, GB/s of all of its rings, infinite: all. *by, or NULL, is the
+ * index of the one that leaves least, -1: none. */
+double tccl_narrowed_limit(const struct tccl_narrowed *narrowed, const struct tccl_side *side,
+                           int *by);
+
+/* The ends of a round (reach.h) of n rings whose transfers had that while all links were whole,
+ * GB/s per ring: those that pass the links have less now, the others no less. */
+uint8_t tccl_narrowed_ends(const struct tccl_narrowed *narrowed, const struct tccl_chain *rings,
+                           int n, double gbps);
+
 /* The table on the machine with these links: all that it has is judged again, and the best of each
  * pair of ports is what is best now. Where an entry has less, the ends of its round (reach.h) are
- * those by the model, which has the links, or not known (NULL). *felt gets the links that take
- * something from any of its entries, as a mask of their indices. The caller frees; NULL without
- * memory. */
+ * those by the model, which has the links; NULL: by what the links take. *felt gets the links that
+ * take something from any of its entries, as a mask of their indices. The caller frees; NULL
+ * without memory. */
 struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
                                        const struct tccl_machine *machine,
                                        const struct tccl_narrowed *narrowed,
                                        const struct tccl_model *model, uint32_t *felt);
 
 /* Does an all-reduce over the best rings of the node alone reach this part of what any can, by the
- * bounds that are known? Else a search may find better ones. */
-bool tccl_narrowed_suffices(const struct tccl_table *table, double part);
+ * bounds that are known and by what the best ones had before? Else a search may find better ones.
+ */
+bool tccl_narrowed_suffices(const struct tccl_table *before, const struct tccl_table *table,
+                            double part);
 
-/* Adds what a search by that model has found for the same GPUs of the node alone. */
+/* Adds what a search has found for the same GPUs of the node alone: by that model, or (NULL) by
+ * what was measured (search/recall.h), which is a guess, and counts where it is better than all
+ * that was measured by more than such a guess is off. */
 void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
                        const struct tccl_model *model);
 

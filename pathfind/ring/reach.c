@@ -47,8 +47,13 @@ static void put_ring(struct blocks *blocks, const struct tccl_chain *ring)
         put_own(blocks, way[k], first + n - 1, first + n - 1);
 }
 
+struct rater {
+    int (*rates)(const void *context, const tccl_transfer *transfers, int count, double *gbps);
+    const void *context;
+};
+
 /* The time of each transfer while all run of which these places are: 0 of the others. */
-static int time_part(const struct tccl_model *model, const struct blocks *blocks, const bool *runs,
+static int time_part(const struct rater *rater, const struct blocks *blocks, const bool *runs,
                      double *times)
 {
     tccl_transfer members[TCCL_MAX_SIDE];
@@ -57,7 +62,7 @@ static int time_part(const struct tccl_model *model, const struct blocks *blocks
     for (int i = 0; i < blocks->count; i++)
         if (runs[i])
             members[count++] = blocks->transfers[i];
-    if (count > 0 && tccl_model_rates(model, members, count, rates, NULL, NULL) != 0)
+    if (count > 0 && rater->rates(rater->context, members, count, rates) != 0)
         return -1;
     count = 0;
     for (int i = 0; i < blocks->count; i++)
@@ -75,8 +80,11 @@ static uint8_t hundredths(double ends)
     return (uint8_t)ceil(100 * fmin(fmax(ends, 1), 2) - 1e-6);
 }
 
-uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings, int n)
+uint8_t tccl_ends_by(int (*rates)(const void *context, const tccl_transfer *transfers, int count,
+                                  double *gbps),
+                     const void *context, const struct tccl_chain *rings, int n)
 {
+    const struct rater rater = {rates, context};
     struct blocks blocks = {0};
     bool all[TCCL_MAX_SIDE], sent[TCCL_MAX_SIDE] = {false}, received[TCCL_MAX_SIDE] = {false};
     double busy[TCCL_MAX_SIDE], first[TCCL_MAX_SIDE], last[TCCL_MAX_SIDE], step = 0, round = 0;
@@ -90,9 +98,9 @@ uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings
         if (blocks.list[i].receives >= 0)
             received[blocks.list[i].receives] = true;
     }
-    if (n == 0 || time_part(model, &blocks, all, busy) != 0 ||
-        time_part(model, &blocks, sent, first) != 0 ||
-        time_part(model, &blocks, received, last) != 0)
+    if (n == 0 || time_part(&rater, &blocks, all, busy) != 0 ||
+        time_part(&rater, &blocks, sent, first) != 0 ||
+        time_part(&rater, &blocks, received, last) != 0)
         return 0;
     int ranks = rings[0].closed ? rings[0].n_gpus : 2 * rings[0].n_gpus;
     for (int i = 0; i < blocks.count; i++)
@@ -104,6 +112,17 @@ uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings
             fmax(round, time_of(first, sends) + (2 * ranks - 3) * both + time_of(last, receives));
     }
     return hundredths(round / step - (2 * ranks - 3));
+}
+
+static int rate_by_model(const void *context, const tccl_transfer *transfers, int count,
+                         double *gbps)
+{
+    return tccl_model_rates(context, transfers, count, gbps, NULL, NULL);
+}
+
+uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings, int n)
+{
+    return tccl_ends_by(rate_by_model, model, rings, n);
 }
 
 void tccl_ends_sides(const struct tccl_chain *rings, int n, struct tccl_side *sent,

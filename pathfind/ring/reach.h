@@ -25,6 +25,12 @@
  * for more. 0: the model can't say. */
 uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings, int n);
 
+/* The same by whoever knows what each of some transfers has while they run, GB/s. rates returns 0,
+ * or -1: it can't say. */
+uint8_t tccl_ends_by(int (*rates)(const void *context, const tccl_transfer *transfers, int count,
+                                  double *gbps),
+                     const void *context, const struct tccl_chain *rings, int n);
+
 /* Without a model, at most: where a GPU both sends and receives as much as all the rest, 200. */
 uint8_t tccl_ends_most(const struct tccl_chain *rings, int n);
 

@@ -334,6 +334,23 @@ int tccl_foretell_set(struct tccl_foretell *foretell, const struct tccl_set *set
     return note(foretell, weight, gbps, error, set);
 }
 
+struct tccl_foretell *tccl_foretell_of(const struct tccl_machine *machine,
+                                       const struct tccl_symmetry *symmetry, double deviation,
+                                       const struct tccl_setmap *sets)
+{
+    struct tccl_foretell *foretell = tccl_foretell_new(machine, symmetry, deviation);
+    for (size_t i = 0; i < sets->count && foretell; i++) {
+        const struct tccl_setmap_entry *entry = &sets->entries[i];
+        if (entry->measured > 0 &&
+            tccl_foretell_set(foretell, &entry->set, tccl_setmap_later(entry, 1),
+                              entry->measured > 1 ? entry->measured - 1 : 1) != 0) {
+            tccl_foretell_free(foretell);
+            return NULL;
+        }
+    }
+    return foretell;
+}
+
 /* Forgets the limits that a set wasn't made as slow by: they carried more elsewhere. */
 static void narrow(struct evidence *evidence, const double *carried)
 {
@@ -509,11 +526,8 @@ static bool is_odd(const struct question *question)
     return false;
 }
 
-/* Returns the error. */
-static double rate(struct question *question, double *gbps)
+static void find_most(struct question *question)
 {
-    double error = 0;
-    find_least(question);
     const struct tccl_foretell *foretell = question->foretell;
     for (int i = 0; i < question->joint->n; i++) {
         question->limit[i] = question->alone[i];
@@ -522,6 +536,14 @@ static double rate(struct question *question, double *gbps)
                 fmin(question->limit[i],
                      most_of(question, i, &foretell->evidence[k], question->limit[i]));
     }
+}
+
+/* Returns the error. */
+static double rate(struct question *question, double *gbps)
+{
+    double error = 0;
+    find_least(question);
+    find_most(question);
     for (int i = 0; i < question->joint->n; i++) {
         double least = question->least[i], most = fmax(question->limit[i], 1e-3 * least);
         gbps[i] = fmin(sqrt(least * most), question->alone[i]);
@@ -615,4 +637,43 @@ int tccl_foretell_joint(struct tccl_foretell *foretell, const struct tccl_joint 
         rc = note(foretell, question.total, slowest, error, NULL);
     clear(&question);
     return rc;
+}
+
+/* Is the evidence of a set that has all of these transfers, as often? */
+static bool is_part(const struct question *question, const struct evidence *evidence)
+{
+    int at = 0;
+    for (int i = 0; i < evidence->count && at < question->count; i++)
+        at += evidence->transfers[i] == question->transfers[at];
+    return at == question->count;
+}
+
+int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *set, double *least,
+                        double *most)
+{
+    struct tccl_joint joint = {.n = 1, .sides = {{.rings = 1, .alone = INFINITY}}};
+    struct tccl_side *side = &joint.sides[0];
+    struct question question;
+    if (set->count > TCCL_MAX_SIDE)
+        return -1;
+    side->count = set->count;
+    memcpy(side->transfers, set->transfers, set->count * sizeof(*set->transfers));
+    if (prepare(foretell, &joint, &question) != 0)
+        return -1;
+    narrow_all(foretell);
+    *least = INFINITY;
+    for (size_t k = 0; k < question.n; k++)
+        if (question.own[0][k] > 0)
+            *least = fmin(*least, foretell->carried[first_of(foretell, k)] / question.own[0][k]);
+    find_most(&question);
+    *most = question.limit[0];
+    for (size_t k = 0; k < foretell->n_evidence; k++) {
+        const struct evidence *evidence = &foretell->evidence[k];
+        if (evidence->gbps * (1 + evidence->error) < *most && holds(&question, evidence))
+            *most = evidence->gbps * (1 + evidence->error);
+        if (evidence->gbps * (1 - evidence->error) > *least && is_part(&question, evidence))
+            *least = evidence->gbps * (1 - evidence->error);
+    }
+    clear(&question);
+    return 0;
 }

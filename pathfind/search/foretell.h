@@ -13,6 +13,7 @@
 #pragma once
 
 #include "machine/sides.h"
+#include "search/setmap.h"
 #include "search/symmetry.h"
 
 struct tccl_foretell;
@@ -22,6 +23,11 @@ struct tccl_foretell;
 struct tccl_foretell *tccl_foretell_new(const struct tccl_machine *machine,
                                         const struct tccl_symmetry *symmetry, double deviation);
 void tccl_foretell_free(struct tccl_foretell *foretell); /* NULL is fine */
+
+/* Of all that a store has; as new. */
+struct tccl_foretell *tccl_foretell_of(const struct tccl_machine *machine,
+                                       const struct tccl_symmetry *symmetry, double deviation,
+                                       const struct tccl_setmap *sets);
 
 /* A set reached that, GB/s of its slowest transfer, as the median of so many measurements. Returns
  * 0, or -1 without memory. */
@@ -43,3 +49,9 @@ enum tccl_foretelling {
  * ratio. */
 enum tccl_foretelling tccl_foretell_rates(struct tccl_foretell *foretell, struct tccl_joint *joint,
                                           double *error);
+
+/* What a set that runs alone has by what was measured, GB/s of its slowest transfer: at least, if
+ * every limit is one of these, and at most (infinite: nobody knows). It may have transfers twice.
+ * Returns 0, or -1 without memory. */
+int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *set, double *least,
+                        double *most);

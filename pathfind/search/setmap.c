@@ -119,10 +119,12 @@ double tccl_setmap_later(const struct tccl_setmap_entry *entry, int times)
 
 double tccl_setmap_deviation(const struct tccl_setmap *map, const struct tccl_set *sets, int count)
 {
-    double *differences = calloc((size_t)count + 1, sizeof(*differences)), deviation = 0;
+    const size_t all = sets ? (size_t)count : map->count;
+    double *differences = calloc(all + 1, sizeof(*differences)), deviation = 0;
     int n = 0;
-    for (int i = 0; differences && i < count; i++) {
-        const struct tccl_setmap_entry *entry = tccl_setmap_find(map, &sets[i]);
+    for (size_t i = 0; differences && i < all; i++) {
+        const struct tccl_setmap_entry *entry =
+            sets ? tccl_setmap_find(map, &sets[i]) : &map->entries[i];
         if (entry && entry->measured > 1)
             differences[n++] = fabs(entry->values[0] - entry->values[1]) /
                                fmax(entry->values[0], entry->values[1]);

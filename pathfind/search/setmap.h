@@ -49,7 +49,8 @@ struct tccl_setmap_entry *tccl_setmap_note(struct tccl_setmap *map, const struct
 double tccl_setmap_later(const struct tccl_setmap_entry *entry, int times);
 
 /* By how much measurements of one set differ: their standard deviation, as a ratio, as estimated
- * from those among the first count sets that were measured twice; 0 where none was. */
+ * from those among the first count sets (NULL: among all) that were measured twice; 0 where none
+ * was. */
 double tccl_setmap_deviation(const struct tccl_setmap *map, const struct tccl_set *sets, int count);
 
 /* Doubles an array (of count elements, with room for so many) when it is full. Returns 0, or -1

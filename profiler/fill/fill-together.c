@@ -330,7 +330,8 @@ struct kind {
     tccl_transfer image[2];
     int n;
     double gbps[2][2];
-    bool shares; /* one of them does not collapse */
+    double least, most; /* of those that collapse, each measured as one set */
+    bool shares;        /* one of them does not collapse */
 };
 
 /* The kind of a pair. turned: which of its transfers is the first. NULL without memory. */
@@ -355,14 +356,16 @@ static struct kind *kind_of(struct work *work, const struct tccl_set *pair, bool
     return kind;
 }
 
-/* By how much the two that were measured differ, as a ratio: the pairs were alike (pairs.c), so
- * that more is noise. 1: nothing is foretold of the kind. */
+/* By how much the two that were measured differ, as a ratio: where the pairs are alike more is
+ * noise. 1: nothing is foretold of the kind; nor where they are not, and a budget has ended before
+ * all were measured (pairs.c). */
 static double differ(const struct kind *kind)
 {
     double most = 1e-3;
     for (int i = 0; i < 2 && kind->n == 2; i++)
         most = fmax(most, fabs(kind->gbps[1][i] / kind->gbps[0][i] - 1));
-    return kind->n < 2 || kind->shares ? 1 : fmin(most, TCCL_FORETOLD_WITHIN);
+    const bool alike = kind->most <= kind->least * (1 + TCCL_FORETOLD_WITHIN);
+    return kind->n < 2 || kind->shares || !alike ? 1 : fmin(most, TCCL_FORETOLD_WITHIN);
 }
 
 static int note(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
@@ -427,10 +430,14 @@ static int learn_kinds(struct work *work, struct tccl_error *err)
         enum tccl_basis basis;
         first.transfers[0] = entry->set.transfers[turned];
         second.transfers[0] = entry->set.transfers[!turned];
-        if (!tccl_oddity_collapses(sets, &entry->set, entry->best.gbps))
+        if (!tccl_oddity_collapses(sets, &entry->set, entry->best.gbps)) {
             kind->shares = true;
-        else if (tccl_together_has(work->known, sides, 2) && kind->n < 2 &&
-                 tccl_rates_sides(&rates, sides, 2, gbps, &basis, NULL) == 0)
+            continue;
+        }
+        kind->least = kind->most > 0 ? fmin(kind->least, entry->best.gbps) : entry->best.gbps;
+        kind->most = fmax(kind->most, entry->best.gbps);
+        if (tccl_together_has(work->known, sides, 2) && kind->n < 2 &&
+            tccl_rates_sides(&rates, sides, 2, gbps, &basis, NULL) == 0)
             memcpy(kind->gbps[kind->n++], gbps, sizeof(gbps));
     }
     return 0;
@@ -510,13 +517,7 @@ static int learn(struct work *work, struct tccl_error *err)
 {
     const struct tccl_setmap *sets = &work->log.sets;
     const struct tccl_machine *machine = tccl_profile_machine(work->profile);
-    cleanup_free struct tccl_set *list = calloc(sets->count + 1, sizeof(*list));
-    int rc = 0;
-    if (!list)
-        return tccl_fail(err, "out of memory");
-    for (size_t i = 0; i < sets->count; i++)
-        list[i] = sets->entries[i].set;
-    double deviation = tccl_setmap_deviation(sets, list, (int)sets->count);
+    double deviation = tccl_setmap_deviation(sets, NULL, 0);
     work->symmetry = work->backend->symmetry;
     if (!work->symmetry) {
         const struct tccl_meter meter = {.measure = look_up, .context = work};
@@ -525,14 +526,8 @@ static int learn(struct work *work, struct tccl_error *err)
         if (!work->found)
             return -1;
     }
-    work->foretell = tccl_foretell_new(machine, work->symmetry, deviation);
-    for (size_t i = 0; i < sets->count && rc == 0 && work->foretell; i++) {
-        const struct tccl_setmap_entry *entry = &sets->entries[i];
-        if (entry->measured > 0)
-            rc = tccl_foretell_set(work->foretell, &entry->set, tccl_setmap_later(entry, 1),
-                                   entry->measured > 1 ? entry->measured - 1 : 1);
-    }
-    return work->foretell && rc == 0 ? 0 : tccl_fail(err, "out of memory");
+    work->foretell = tccl_foretell_of(machine, work->symmetry, deviation, sets);
+    return work->foretell ? 0 : tccl_fail(err, "out of memory");
 }
 
 /* In the order in which it was measured. */

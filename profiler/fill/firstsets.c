@@ -1,5 +1,5 @@
-/* firstsets.c: the transfers that a report shows: each alone, both ways at once, and two at one
- * memory. */
+/* firstsets.c: the transfers that a report shows: each alone, both ways at once, two at one
+ * memory, and two out of a switch. */
 #include "fill/fill.h"
 
 #include <stdlib.h>
@@ -97,6 +97,34 @@ static int gpu_at(const struct tccl_machine *machine, int memory, int place)
     return -1;
 }
 
+/* The n-th GPU below a switch; -1: there are not so many. */
+static int gpu_below(const struct tccl_machine *machine, int above, int n)
+{
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (machine->gpus[i].parent == above && n-- == 0)
+            return i;
+    return -1;
+}
+
+/* Of two GPUs below a switch one writes to a GPU below another one, and one to memory: partitions
+ * of one chip reach each other without the link above (ring/narrowed.h). */
+static void add_switches(struct list *list)
+{
+    const struct tccl_machine *machine = list->machine;
+    for (int a = 0; a < machine->n_switches; a++)
+        for (int b = 0; b < machine->n_switches; b++) {
+            int from = gpu_below(machine, a, 0), beside = gpu_below(machine, a, 1),
+                to = gpu_below(machine, b, 0);
+            if (a == b || beside < 0 || to < 0)
+                continue;
+            add(list, 2,
+                (tccl_transfer[]){
+                    tccl_transfer_make(device(TCCL_GPU, from), false, device(TCCL_GPU, to)),
+                    tccl_transfer_make(device(TCCL_GPU, beside), false,
+                                       device(TCCL_MEMORY, machine->gpus[beside].numa))});
+        }
+}
+
 int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
                     struct tccl_error *err)
 {
@@ -116,6 +144,7 @@ int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
                     tccl_transfer_make(device(TCCL_GPU, second), reads,
                                        device(TCCL_MEMORY, memory))});
     }
+    add_switches(&list);
     for (int place = 1; place < machine->n_memories; place++)
         add_memories(&list, place, false);
     *sets = list.sets;

@@ -1,10 +1,6 @@
 /* test-narrowed.c: rings of a profile on links that carry less than when it was made, against a
  * fresh search on the machine as it is now: a model whose own capacities for that link were cut. */
-#include "machines.h"
-#include "owned.h"
-#include "ring/narrowed.h"
-#include "ring/neighbours.h"
-#include "ring/reach.h"
+#include "narrow-links.h"
 #include "search/model-table.h"
 #include "search/symmetry.h"
 
@@ -14,94 +10,10 @@ OWNED(tables, struct tccl_model_tables, tccl_model_tables_free)
 /* That P2P may read is not seen where the link was measured slower by reads. */
 #define UNREAD 0.93
 
-/* A link of a machine: of a GPU or a switch, and the resources of the model that stand for it. */
-struct link {
-    struct tccl_narrow narrow;
-    char prefix[TCCL_NAME + 8]; /* "g3 " */
-};
-
-/* GPUs and NICs below a switch. */
-static void gather(const struct tccl_machine *machine, int above, struct tccl_narrow *narrow)
-{
-    for (int i = 0; i < machine->n_gpus; i++)
-        for (int k = machine->gpus[i].parent; k >= 0; k = machine->switches[k].parent)
-            narrow->gpus |= k == above ? UINT32_C(1) << i : 0;
-    for (int i = 0; i < machine->n_nics; i++)
-        for (int k = machine->nics[i].parent; k >= 0; k = machine->switches[k].parent)
-            narrow->nics |= k == above ? UINT32_C(1) << i : 0;
-}
-
-static int list_links(const struct tccl_machine *machine, struct link *links)
-{
-    int n = 0;
-    for (int i = 0; i < machine->n_gpus; i++, n++) {
-        links[n] = (struct link){.narrow = {.gpus = UINT32_C(1) << i}};
-        snprintf(links[n].prefix, sizeof(links[n].prefix), "g%d ", i);
-    }
-    for (int i = 0; i < machine->n_nics; i++, n++) {
-        links[n] = (struct link){.narrow = {.nics = UINT32_C(1) << i}};
-        snprintf(links[n].prefix, sizeof(links[n].prefix), "n%d ", i);
-    }
-    for (int i = 0; i < machine->n_switches; i++, n++) {
-        links[n] = (struct link){0};
-        gather(machine, i, &links[n].narrow);
-        snprintf(links[n].prefix, sizeof(links[n].prefix), "%s ", machine->switches[i].name);
-    }
-    return n;
-}
-
 static double by_model(void *context, const struct tccl_set *set)
 {
     double gbps;
     return tccl_model_slowest(context, set->transfers, set->count, &gbps, NULL) == 0 ? gbps : 0;
-}
-
-/* "g3 out" is the link's, "g3 to memory 1" what it has beyond it. */
-static bool is_way(const char *name)
-{
-    static const char *const ways[] = {"out", "in", "both ways", "up", "down", "send", "receive"};
-    for (size_t i = 0; i < COUNT(ways); i++)
-        if (strcmp(name, ways[i]) == 0)
-            return true;
-    return false;
-}
-
-/* The machine as it is now, without what is tested: the resources whose names begin like the link's
- * have a part of their capacity. */
-static struct tccl_model *cut(const char *name, const struct link *link, double part)
-{
-    struct tccl_model *model = NULL;
-    cleanup_json json_t *json = json_load_file(machine_file(name), 0, NULL);
-    size_t i;
-    json_t *resource;
-    int found = 0;
-    json_array_foreach(json_object_get(json, "resources"), i, resource)
-    {
-        const char *own = json_string_value(json_object_get(resource, "name"));
-        if (strncmp(own, link->prefix, strlen(link->prefix)) != 0 ||
-            !is_way(own + strlen(link->prefix)))
-            continue;
-        json_t *gbps = json_object_get(resource, "gbps");
-        json_object_set_new(resource, "gbps", json_real(part * json_number_value(gbps)));
-        found++;
-    }
-    if (found > 0)
-        MUST(tccl_model_from_json(json, &model, ERR));
-    return model;
-}
-
-/* What an all-reduce of what was chosen reaches on the machine as it is. */
-static double reach_of(const struct tccl_model *model, const struct tccl_table *table,
-                       double *promised)
-{
-    struct tccl_beside nobody = {.machine = tccl_model_machine(model)};
-    struct tccl_launched launch;
-    if (tccl_launch_choose(&nobody, table, TCCL_CHAIN_RINGS, &launch, ERR) != 0)
-        return -1;
-    *promised = launch.gbps;
-    return launch.side.count == 0
-               ? 0
-               : launch.gbps * side_gbps(model, &launch.side) / launch.side.alone;
 }
 
 /* With what a search by the product's own model adds. reads: may P2P read by that model? */
@@ -140,7 +52,7 @@ static void compare(const char *name, uint32_t gpus, const struct tccl_table *he
     cases++;
     if (could > 0 && has / could < least)
         least = has / could;
-    bool suffices = tccl_narrowed_suffices(ours, WANTED);
+    bool suffices = tccl_narrowed_suffices(healthy, ours, WANTED);
     bool reads;
     if (!suffices) {
         has = reach_of(now, search(name, ours, &narrowed, &reads), &best);

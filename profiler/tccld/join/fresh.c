@@ -3,16 +3,20 @@
  * now. Steps do not wait for it. */
 #include "tccld/join/fresh.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include <event2/event.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "profile/cache.h"
 #include "search/model-table.h"
+#include "search/recall.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/main/threads.h"
 
-enum { PERIOD_MS = 10000, STOP_MS = 100, NICE = 19 };
+enum { PERIOD_MS = 10000, STOP_MS = 100, NICE = 19, RECALL_MS = 60000 };
 
 struct fresh {
     struct daemon *daemon;
@@ -22,15 +26,51 @@ struct fresh {
     struct tccl_model *model;
     struct tccl_model_tables *tables;
     const struct tccl_table *found;
-    bool searching, ending;
+    struct tccl_table *recalled; /* found is that, */
+    int64_t until_ms;            /* by then */
+    bool searching;
+    atomic_bool ending;
 };
+
+static int follow(void *context, const struct tccl_search_progress *progress UNUSED)
+{
+    const struct fresh *fresh = context;
+    return fresh->ending || tccl_now_ms() > fresh->until_ms ? TCCL_SEARCH_STOP : TCCL_SEARCH_GO_ON;
+}
+
+/* What was measured under marks says nothing of steps. */
+static int note(void *context, const struct tccl_set *set, const struct tccl_measurement *value)
+{
+    return value->marks == 0 && !tccl_setmap_note(context, set, value) ? -1 : 0;
+}
+
+static struct tccl_table *recall(struct fresh *fresh)
+{
+    const struct own_wanted *wanted = &fresh->wanted;
+    struct tccl_setmap sets = {0};
+    struct tccl_profile *profile;
+    struct tccl_table *table = NULL;
+    char id[TCCL_HASH_HEX];
+    tccl_machine_id(&wanted->machine, id);
+    if (tccl_profile_open(wanted->cache_dir, id, &profile, NULL) != 0)
+        return NULL;
+    fresh->until_ms = tccl_now_ms() + RECALL_MS;
+    if (tccl_profile_sets(profile, note, &sets, NULL, NULL) >= 0)
+        table = tccl_recall_table(&wanted->machine, &sets, &wanted->narrowed, wanted->gpus, follow,
+                                  fresh, NULL);
+    tccl_setmap_clear(&sets);
+    tccl_profile_close(profile);
+    return table;
+}
 
 static void run_search(void *task)
 {
     struct fresh *fresh = task;
     fresh->found = NULL;
-    if (tccl_narrowed_model(fresh->wanted.model, &fresh->wanted.machine, &fresh->wanted.narrowed,
-                            &fresh->model, NULL) == 0)
+    if (!fresh->wanted.model)
+        fresh->found = fresh->recalled = recall(fresh);
+    else if (tccl_narrowed_model(fresh->wanted.model, &fresh->wanted.machine,
+                                 &fresh->wanted.narrowed, &fresh->model, NULL) == 0)
         fresh->tables = tccl_model_tables_new(fresh->model, NULL);
     if (fresh->tables)
         fresh->found = tccl_model_tables_get(fresh->tables, fresh->wanted.gpus, NULL);
@@ -42,6 +82,7 @@ static void on_searched(void *task)
     fresh->searching = false;
     if (!fresh->ending)
         own_found(fresh->daemon->own, &fresh->wanted, fresh->found);
+    tccl_table_free(tccl_steal(fresh->recalled));
     tccl_model_tables_free(tccl_steal(fresh->tables));
     tccl_model_free(tccl_steal(fresh->model));
     json_decref(tccl_steal(fresh->wanted.model));

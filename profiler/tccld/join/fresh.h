@@ -7,7 +7,7 @@
 struct fresh;
 
 /* Asks own_wanted every ten seconds, and searches in a thread of its own that leaves the processor
- * to others, one GPU set after the other. Only with profiles that a model made: others would have
- * to be measured. NULL with err. */
+ * to others, one GPU set after the other: by the model where one made the profile, else by what was
+ * measured (search/recall.h), for a minute at most. NULL with err. */
 struct fresh *fresh_new(struct daemon *daemon, struct tccl_error *err);
 void fresh_free(struct fresh *fresh); /* NULL is fine */

@@ -44,7 +44,7 @@ struct own {
     struct placed placed[TCCL_CHAIN_RINGS + 1][TCCL_MAX_GPUS + 1]; /* by rings at once, and GPUs */
     struct nic_links_down down;
     struct tccl_since since;
-    unsigned n_since; /* how often that has changed */
+    unsigned n_since; /* how often that has changed, or the profile */
     struct judged judged[JUDGED];
     int n_judged; /* so far; the next one takes the place of the oldest */
     struct tccl_model
@@ -77,6 +77,7 @@ static void forget_classes(struct own *own)
 static void forget_profile(struct own *own)
 {
     forget_classes(own);
+    own->n_since++; /* what is searched now is of that profile */
     tccl_model_free(tccl_steal(own->model));
     own->modelled = false;
     tccl_profile_close(own->profile);
@@ -241,7 +242,8 @@ static const struct tccl_table *table_of(struct own *own, uint32_t gpus, uint32_
         tccl_narrowed_table(table, &own->machine, &since->narrowed, own_model(own), &judged->felt);
     if (!judged->table)
         return table;
-    judged->wanting = own->model && !tccl_narrowed_suffices(judged->table, 0.95);
+    judged->wanting = (own->model || !tccl_profile_model(own->profile, NULL)) &&
+                      !tccl_narrowed_suffices(table, judged->table, 0.95);
     *felt = judged->felt;
     return judged->table;
 }
@@ -259,16 +261,17 @@ bool own_wants(struct own *own, struct own_wanted *wanted)
                                   .machine = own->machine,
                                   .narrowed = since->narrowed,
                                   .since = own->n_since};
+    strcpy(wanted->cache_dir, own->cache_dir);
     judged->wanting = false;
-    return wanted->model != NULL;
+    return wanted->model || !tccl_profile_model(own->profile, NULL);
 }
 
 void own_found(struct own *own, const struct own_wanted *wanted, const struct tccl_table *found)
 {
-    for (int i = 0; i < JUDGED && found && own->model && wanted->since == own->n_since; i++) {
+    for (int i = 0; i < JUDGED && found && wanted->since == own->n_since; i++) {
         struct tccl_table *table = own->judged[i].table;
         if (table && table->gpus == wanted->gpus && strcmp(table->machine, found->machine) == 0) {
-            tccl_narrowed_add(table, found, own->model);
+            tccl_narrowed_add(table, found, wanted->model ? own->model : NULL);
             drop_classes(own);
         }
     }

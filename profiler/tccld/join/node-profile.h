@@ -2,6 +2,8 @@
  * GPUs. */
 #pragma once
 
+#include <limits.h>
+
 #include "client/conf.h"
 #include "machine/machine.h"
 #include "ring/narrowed.h"
@@ -28,7 +30,8 @@ void own_since(struct own *own, const struct tccl_since *since);
 /* A GPU set for which a search may find better rings than what the profile has. */
 struct own_wanted {
     uint32_t gpus;
-    json_t *model; /* the caller's */
+    json_t *model; /* the caller's; NULL: the profile was measured, which is in this cache */
+    char cache_dir[PATH_MAX];
     struct tccl_machine machine;
     struct tccl_narrowed narrowed;
     unsigned since; /* which state of the machine */
