@@ -118,18 +118,33 @@ static bool knows_tree(const struct shim_nominal *tree)
 }
 
 /* Within a node NCCL's search may find no trees with as many channels as there are rings, and has
- * a single one then, and a single ring. */
+ * a single one then, and a single ring. And of one GPU on each node whatever is connected first is
+ * the way between two of them: trees, PAT (which has the trees' NICs), or the ring. */
 static bool has_trees_along(const struct shim_chain *chain)
 {
-    return chain->rings.chains[0].closed && chain->rings.n > 1;
+    const struct tccl_named_chain *first = &chain->rings.chains[0];
+    return first->n_gpus == 1 || (first->closed && chain->rings.n > 1);
+}
+
+static double along_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
+                         double speed_tree, double speed_ring)
+{
+    double measured = chain->tree.along > 0 ? chain->tree.along : chain->tree.gbps;
+    return measured > 0 ? shim_graph_tree_gbps(chain, own, measured, speed_tree, speed_ring)
+                        : speed_tree * own->tree.channels;
 }
 
 static void add_trees_along(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                            const struct shim_nominal *tree, int channels, enum shim_path intra,
-                            struct shim_text *text)
+                            const struct shim_baseline *own, int channels, enum shim_path intra,
+                            enum shim_path inter, struct shim_text *text)
 {
-    begin_graph(1, tree->pattern, channels, tree->speed_intra * tree->channels,
-                tree->speed_inter * tree->channels, shim_path_name(intra), "PIX", text);
+    const struct shim_nominal *tree = &own->tree, *ring = &own->ring;
+    const struct tccl_named_chain *first = &chain->rings.chains[0];
+    begin_graph(1, tree->pattern, channels,
+                along_gbps(chain, own, tree->speed_intra, ring->speed_intra),
+                along_gbps(chain, own, tree->speed_inter, ring->speed_inter),
+                first->n_gpus > 1 ? shim_path_name(intra) : "LOC",
+                first->closed ? "PIX" : shim_path_name(inter), text);
     add_channels(chain, numbers, channels, text);
 }
 
@@ -171,7 +186,7 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
     add_rings(chain, numbers, &own->ring, channels, intra, inter, text);
     struct shim_text without = *text;
     if (has_trees_along(chain) && knows_tree(&own->tree))
-        add_trees_along(chain, numbers, &own->tree, channels, intra, text);
+        add_trees_along(chain, numbers, own, channels, intra, inter, text);
     else if (!first->closed && chain->tree.gbps > 0 && numbers->tree >= 0 && knows_tree(&own->tree))
         add_tree(chain, numbers, own, shim_graph_channels(own->tree.channels, chain->rings.n),
                  text);

@@ -158,8 +158,9 @@ struct shim_numbers {
 int shim_graph_channels(int own, int n);
 
 /* Writes <graphs> with the rings (id 0), one channel after the other, and the tree (id 1) where one
- * is planned; several rings of one node have trees along them, with NCCL's own speed, as its search
- * may find none with so many channels, and takes the least of both. The rings' channels and speeds
+ * is planned, or trees along the rings: of one GPU on each node, which whatever is connected first
+ * joins, and for several rings of one node, as NCCL's search may find none with so many channels.
+ * The rings' channels and speeds
  * are those that NCCL's own search has for its rings on this node (own->ring), with
  * shim_graph_channels of them, which are as fast together, or with as many (apart): of several
  * rings the first ones then. From them NCCL reckons how long each algorithm and protocol takes for

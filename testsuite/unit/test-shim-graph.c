@@ -150,13 +150,24 @@ static const char *check_graph(const char *at, const struct shim_chain *chain,
     return check_tag(at, "graph", true);
 }
 
-/* The tree: its order, its NIC at both ends; and no faster beside NCCL's ring than it was measured
- * beside the planned one, counted in time of an all-reduce. */
+/* NCCL's own, but no faster beside its ring than was measured beside the planned one, counted in
+ * time of an all-reduce. */
+static double tree_speed(const struct shim_chain *chain, const struct shim_baseline *own,
+                         bool inter, int channels)
+{
+    double alone =
+        (inter ? own->tree.speed_inter : own->tree.speed_intra) * own->tree.channels / channels;
+    double ring = own->ring.channels * (inter ? own->ring.speed_inter : own->ring.speed_intra);
+    double most = ring * chain->tree.gbps / (chain->gbps / 2) / channels;
+    double wanted = chain->tree.gbps > 0 && most < alone ? most : alone;
+    return wanted < 0.1 ? 0.1 : wanted;
+}
+
+/* The tree: its order, its NIC at both ends. */
 static const char *check_tree(const char *at, const struct shim_chain *chain,
                               const struct shim_numbers *numbers, const struct shim_baseline *own)
 {
     struct tag tag;
-    double ratio = chain->tree.gbps / (chain->gbps / 2);
     int channels = channels_of(own->tree.channels, chain->rings.n);
     at = read_tag(at, &tag);
     CHECK_STR(tag.name, "graph");
@@ -166,15 +177,8 @@ static const char *check_tree(const char *at, const struct shim_chain *chain,
     CHECK_INT(atoi(value_of(&tag, "nchannels")), channels);
     CHECK_STR(value_of(&tag, "typeintra"), "SYS");
     CHECK_STR(value_of(&tag, "typeinter"), "SYS");
-    for (int inter = 0; inter < 2; inter++) {
-        double speed = speed_of(&tag, inter ? "speedinter" : "speedintra");
-        double alone =
-            (inter ? own->tree.speed_inter : own->tree.speed_intra) * own->tree.channels / channels;
-        double ring = own->ring.channels * (inter ? own->ring.speed_inter : own->ring.speed_intra);
-        double most = ring * ratio / channels;
-        double wanted = most < alone ? most : alone;
-        CHECK(is_near(speed, wanted < 0.1 ? 0.1 : wanted));
-    }
+    CHECK(is_near(speed_of(&tag, "speedintra"), tree_speed(chain, own, false, channels)));
+    CHECK(is_near(speed_of(&tag, "speedinter"), tree_speed(chain, own, true, channels)));
     for (int c = 0; c < channels; c++) {
         at = check_device(check_tag(at, "channel", false), "net", numbers->tree, -1);
         for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
@@ -192,13 +196,13 @@ static const char *check_trees(const char *at, const struct shim_chain *chain,
 {
     struct tag tag;
     int channels = channels_of(own->ring.channels, chain->rings.n);
-    double speed = own->tree.speed_intra * own->tree.channels / channels;
     at = read_tag(at, &tag);
     CHECK_STR(tag.name, "graph");
     CHECK_STR(value_of(&tag, "id"), "1");
     CHECK_INT(atoi(value_of(&tag, "pattern")), own->tree.pattern);
     CHECK_INT(atoi(value_of(&tag, "nchannels")), channels);
-    CHECK(is_near(speed_of(&tag, "speedintra"), speed < 0.1 ? 0.1 : speed));
+    CHECK(is_near(speed_of(&tag, "speedintra"), tree_speed(chain, own, false, channels)));
+    CHECK(is_near(speed_of(&tag, "speedinter"), tree_speed(chain, own, true, channels)));
     for (int i = 0; i < channels; i++)
         at = check_channel(at, chain, i % chain->rings.n, numbers);
     return check_tag(at, "graph", true);
@@ -215,10 +219,11 @@ static void check_chain(const struct shim_chain *chain, const struct shim_number
     CHECK(strlen(file) == text.length && !why.text[0] && !strchr(file, '\t') && !strchr(file, ','));
     const char *at = check_tag(file, "graphs", false);
     at = check_graph(at, chain, numbers, &own->ring);
-    if (chain->tree.gbps > 0 && !chain->rings.chains[0].closed && numbers->tree >= 0)
-        at = check_tree(at, chain, numbers, own);
-    if (chain->rings.chains[0].closed && chain->rings.n > 1)
+    const struct tccl_named_chain *first = &chain->rings.chains[0];
+    if (first->n_gpus == 1 || (first->closed && chain->rings.n > 1))
         at = check_trees(at, chain, numbers, own);
+    else if (chain->tree.gbps > 0 && !first->closed && numbers->tree >= 0)
+        at = check_tree(at, chain, numbers, own);
     at = check_tag(at, "graphs", true);
     CHECK(read_tag(at, &rest) == NULL);
 }
