@@ -9,7 +9,10 @@
 #include "chain/nccl-version.h"
 #include "nccl/shim-nccl.h"
 
-enum { ASK_US = 50000 };
+enum {
+    ASK_US = 2000000,    /* for tccld's answer: other ranks wait for this one in NCCL anyway */
+    ASK_AGAIN_US = 50000 /* once it has not answered in that time */
+};
 
 /* With CUDA, P2P to GPUs that a task may not open can fail, which ends the init or the first
  * collective. */
@@ -74,9 +77,25 @@ static int check_gain(const struct shim_chain *chain, uint32_t version, struct s
                      chain->gbps, version / 10000, version / 100 % 100, own->gbps);
 }
 
-static int find_chain(const struct shim_plan *plan, const struct shim_member *members, int n,
-                      const struct shim_comm *comm, struct shim_answer *answer,
-                      struct tccl_error *why)
+/* A tccld that hangs is waited for once in a step. */
+static int ask(const struct shim_plan *plan, struct shim_registry *registry,
+               const struct shim_member *members, int n, bool closed, struct shim_chain *chain,
+               struct tccl_error *why)
+{
+    tccl_bus gpus[SHIM_GPUS];
+    for (int i = 0; i < n; i++)
+        gpus[i] = members[i].gpu;
+    bool unheard = registry && shim_registry_unheard(registry);
+    int64_t deadline = shim_now_us() + (unheard ? ASK_AGAIN_US : ASK_US);
+    int asked = shim_ask_chain(plan, gpus, n, closed, deadline, chain, why);
+    if (asked < 0 && registry && shim_now_us() >= deadline)
+        shim_registry_set_unheard(registry);
+    return asked;
+}
+
+static int find_chain(const struct shim_plan *plan, struct shim_registry *registry,
+                      const struct shim_member *members, int n, const struct shim_comm *comm,
+                      struct shim_answer *answer, struct tccl_error *why)
 {
     bool closed = comm->ranks == n;
     if (plan->chain.rings.n == 0 && answer->whole) {
@@ -88,10 +107,7 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
         answer->chain = plan->chain;
         return check_gain(&plan->chain, members[0].version, answer, why);
     }
-    tccl_bus gpus[SHIM_GPUS];
-    for (int i = 0; i < n; i++)
-        gpus[i] = members[i].gpu;
-    int asked = shim_ask_chain(plan, gpus, n, closed, shim_now_us() + ASK_US, &answer->chain, why);
+    int asked = ask(plan, registry, members, n, closed, &answer->chain, why);
     answer->no_gain = asked > 0;
     return asked ? -1 : check_gain(&answer->chain, members[0].version, answer, why);
 }
@@ -423,7 +439,7 @@ int shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
     if (comm->ranks < 2)
         return tccl_fail(why, "it has one rank");
     if (check_wanted(members, n, shim_members_hidden(plan, members, n), linked, why) ||
-        find_chain(plan, members, n, comm, answer, why))
+        find_chain(plan, registry, members, n, comm, answer, why))
         return -1;
     bool reads =
         plan->reads && registry && shim_registry_reads(registry, plan->gpus, plan->n_gpus, false);

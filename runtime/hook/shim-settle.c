@@ -10,7 +10,7 @@
 enum {
     ASKED_US = 2000000, /* between the first local rank's question and the last one's */
     AGREE_US = 1000000, /* until all nodes have said that they build several rings */
-    WAIT_US = 5000000
+    WAIT_US = 10000000  /* for who decides: longer than that takes, with tccld's answer */
 };
 
 /* What is worked out: the answer, and the graph file where not all nodes build several rings. */

@@ -5,7 +5,7 @@ for program in profiler/tccld profiler/tccl-profile; do
     [ -x "$TCCL_BUILD/$program" ] || { echo "skipped: the build has no $program"; exit 77; }
 done
 
-# joined, again while tccld was too busy to tell chains of subsets in time (50 ms).
+# joined, again while tccld was too busy to tell chains of subsets in time (2 s).
 joined_in_time() { # NODE... -- MODEL OPTION...
     local try
     for try in {1..10}; do

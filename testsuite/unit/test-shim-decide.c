@@ -1,6 +1,10 @@
 /* Which communicators are taken: each doubt alone is enough to leave one. */
 #include "hook/hook.h"
 
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "check.h"
 #include "nccl/shim-nccl.h"
 
@@ -156,4 +160,39 @@ TEST(left_alone)
     left_alone(SHIM_USER_FILES, 4, 4, "the user has set");
     left_alone(SHIM_USER_SHARP, 2, 2, "the user has set");
     left_alone(0, 1, 1, "one rank");
+}
+
+/* A tccld that is so busy. */
+static void *answer_late(void *listening)
+{
+    static const char answer[] = "\0\0\0\x28tccl-chain 1\nstate left\nreason late\nend\n";
+    char question[8192];
+    cleanup_close int fd = accept(*(int *)listening, NULL, NULL);
+    CHECK(recv(fd, question, sizeof(question), 0) > 0);
+    usleep(300000);
+    CHECK_INT(send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL), sizeof(answer) - 1);
+    return NULL;
+}
+
+TEST(late_answer)
+{
+    static struct shim_answer answer;
+    struct tccl_error why = {""};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    pthread_t thread;
+    usual(2);
+    for (int i = 0; i < 2; i++)
+        members[i].sees = 1u << i; /* no NVML is asked */
+    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/tccl-decide-%d", getpid());
+    snprintf(plan.socket, sizeof(plan.socket), "%s", address.sun_path);
+    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(bind(listening, (struct sockaddr *)&address, sizeof(address)), 0);
+    CHECK_INT(listen(listening, 5), 0);
+    CHECK_INT(pthread_create(&thread, NULL, answer_late, &listening), 0);
+    CHECK_INT(shim_decide(&plan, NULL, &comm, members, 2, &answer, NULL, &why), -1);
+    CHECK_STR(why.text, "late");
+    CHECK(answer.no_gain);
+    pthread_join(thread, NULL);
+    close(listening);
+    unlink(address.sun_path);
 }
