@@ -383,24 +383,26 @@ static void end(void)
     hosts += 8; /* of which the test has had some */
 }
 
-/* A test of each front end. */
-static void with_fronts(void (*test)(void))
+/* A test of each front end, or of the second one. */
+static void with_fronts(void (*test)(void), int first)
 {
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
-    for (int i = 0; i < 2; i++) {
+    for (int i = first; i < 2; i++) {
         begin(fronts[i]);
         test();
         end();
     }
 }
 
-#define TEST_BOTH(name)                                                                            \
+#define TEST_WITH(name, first)                                                                     \
     static void name##_by(void);                                                                   \
     TEST(name)                                                                                     \
     {                                                                                              \
-        with_fronts(name##_by);                                                                    \
+        with_fronts(name##_by, first);                                                             \
     }                                                                                              \
     static void name##_by(void)
+#define TEST_BOTH(name) TEST_WITH(name, 0)
+#define TEST_TCP(name) TEST_WITH(name, 1)
 
 /* Frames */
 
@@ -491,9 +493,8 @@ TEST_BOTH(refused)
         int fd = open_end(0);
         const char *other = front.from == FROM_UNIX ? "far" : "here";
         hears(fd, i < 2 ? types[i] : other, 1, front.forgiving ? "error" : "closed");
-        if (front.forgiving) { /* may go on */
+        if (front.forgiving) /* may go on */
             hears(fd, "echo", 1, "ok");
-        }
     }
     uid = TCCLD;
     int fd = open_end(0);
@@ -708,11 +709,9 @@ TEST_BOTH(fullest)
 }
 
 /* What munge has unpacked counts while it waits for its turn; what is too long doesn't wait. */
-TEST_BOTH(packed)
+TEST_TCP(packed)
 {
     int fds[7];
-    if (front.from != FROM_TCP)
-        return;
     limit(&daemon_.questions, new_turns(1, 1, 1, true));
     front.buffered = 100000;
     for (int i = 0; i < 7; i++) {
@@ -737,9 +736,8 @@ TEST_BOTH(room)
         fds[i] = open_end(0);
     CHECK(!is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
     CHECK(is_open(fds[0]));
-    for (int i = 2; i < 4; i++) {
+    for (int i = 2; i < 4; i++)
         hears(fds[i], "echo", 1, "ok");
-    }
     fds[4] = open_end(0);
     CHECK(!is_open(fds[2]) && is_open(fds[3]) && is_open(fds[4]));
     ask(fds[3], "drop", 1); /* room for one more */
@@ -816,9 +814,8 @@ TEST_BOTH(each)
     }
     CHECK(!is_open(fds[0]) && is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
     uid = TCCLD;
-    if (front.from == FROM_TCP) { /* its address is trusted from now on */
+    if (front.from == FROM_TCP) /* its address is trusted from now on */
         hears(fds[3], "echo", 1, "ok");
-    }
     hosts++;
     for (int i = 0; i < 4; i++) {
         hang_up(fds[i]);
@@ -871,7 +868,6 @@ TEST_BOTH(line)
     CHECK(is_open(fds[4]) && is_open(fds[5]) && is_open(fds[6]) && is_open(fds[7]));
 }
 
-/* Trusted addresses that say nothing fill all that there is: another one has room all the same. */
 /* TccldUser's number says nothing of who has made a credential: there it is MungeUser's. */
 TEST_BOTH(trusted_users)
 {
@@ -887,11 +883,10 @@ TEST_BOTH(trusted_users)
     CHECK(!daemon_trusts(&no_slurm, (uid_t)-1) && !daemon_trusts_maker(&no_slurm, (uid_t)-1));
 }
 
-TEST_BOTH(trusted_addresses)
+/* Trusted addresses that say nothing fill all that there is: another one has room all the same. */
+TEST_TCP(trusted_addresses)
 {
     int fds[10];
-    if (front.from != FROM_TCP)
-        return;
     front.most = 8;
     front.each_address = 1;
     hosts++;
@@ -957,11 +952,9 @@ TEST_BOTH(unread_turns)
 }
 
 /* One address waits for itself alone: for munge, and for room. */
-TEST_BOTH(addresses)
+TEST_TCP(addresses)
 {
     int fds[8];
-    if (front.from != FROM_TCP)
-        return;
     limit(&daemon_.decoding, new_turns(2, 3, 8, false));
     front.each_address = 3;
     hosts++;
@@ -1069,13 +1062,11 @@ static bool is_trusted(const char *text)
 }
 
 /* Those of [peers] are trusted: numbers at once, names when they are found. */
-TEST_BOTH(peers)
+TEST_TCP(peers)
 {
     static struct tccl_peer peers[] = {{.node = "n5", .host = "198.51.100.5"},
                                        {.node = "n6", .host = "no-such-host.invalid"},
                                        {.node = "n7", .host = "localhost"}};
-    if (front.from != FROM_TCP)
-        return;
     conf.peers = peers;
     conf.n_peers = COUNT(peers);
     daemon_.names = pool_new(daemon_.base, 1, 4, ERR);
@@ -1141,11 +1132,9 @@ TEST_BOTH(values)
 }
 
 /* TCP only: an envelope makes a message good for one node, once. */
-TEST_BOTH(envelope)
+TEST_TCP(envelope)
 {
     size_t size;
-    if (front.from != FROM_TCP)
-        return;
     cleanup_free char *frame = frame_of("echo", 1, &size);
     for (int i = 0; i < 2; i++) {
         int fd = open_end(0);
@@ -1161,11 +1150,9 @@ TEST_BOTH(envelope)
 
 /* A node that is trusted hears whether this one is busy, whatever waits for munge, and goes on;
  * strangers hear nothing. */
-TEST_BOTH(busy)
+TEST_TCP(busy)
 {
     char said[TCCL_FRAME_HEADER + 4];
-    if (front.from != FROM_TCP)
-        return;
     for (int trusted = 0; trusted < 2; trusted++) {
         if (trusted)
             shares_trust(daemon_.shares, (struct sockaddr *)&address);
