@@ -25,7 +25,6 @@ void alongside_plan(struct running *running, struct running_step *step,
     struct tccl_named_rings named;
     struct outcome_part part;
     char text[TCCL_RINGS_TEXT];
-    alongside_began(running, step);
     step->plan = true;
     step->ring = outcome->state == TCCL_STATE_PLANNED;
     step->measure = outcome->measure;

@@ -123,6 +123,7 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
     struct running_step *step = running_find(daemon->running, &join->key);
     if (step) {
         step->start = outcome.start;
+        alongside_began(daemon->running, step);
         alongside_warn(daemon->running, step);
     }
     tccl_step_free(join);

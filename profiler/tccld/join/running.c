@@ -443,7 +443,6 @@ struct running_step *running_begin(struct running *running, const struct tccl_st
     add(running, step);
     running->joins++;
     running_save_soon(running, step);
-    alongside_began(running, step);
     return step;
 }
 
