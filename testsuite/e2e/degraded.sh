@@ -32,7 +32,11 @@ said() { # TIMES TEXT: in n1's log
     [ "$(grep -cF -- "$2" "$log")" -ge "$1" ]
 }
 worse="n1: link of GPU 1 ($(busid 1)) is x4, not x16 as measured"
-degraded() { # may come up to 40 s after it happened: such a link is looked at twice
+look() { # now, and not within 30 s
+    kill -HUP "$(cat "$cluster/nodes/n1/tccld.sock.lock")"
+}
+degraded() { # such a link is looked at twice
+    look
     step -w n1 -N1
     [ "$(record "$(job_of)" 0 degraded)" = "$1" ]
 }
@@ -86,10 +90,10 @@ recorded "$(job_of)" 0 degraded ""
 
 echo "--- it comes and goes"
 lines=$(grep -c "rings are planned anew" "$log")
-(while sleep 3; do lanes 1 4; sleep 2; lanes 1 16; done) &
+(while sleep 0.6; do lanes 1 4; sleep 0.4; lanes 1 16; done) &
 flapping=$!
-for ((i = 0; i < 8; i++)); do
-    sleep 5
+for ((i = 0; i < 16; i++)); do
+    look
     step
     case $(values TCCL_STATE) in planned | left) ;; *) fail "no plan: $(values TCCL_REASON)" ;; esac
 done
@@ -104,6 +108,7 @@ all_have TCCL_GBPS "$healthy"
 echo "--- GPU 3 is gone"
 mv "$sys/bus/pci/devices/$(busid 3)" "$work/gone"
 gone() {
+    look
     step
     [ "$(values TCCL_STATE)" = failed ]
 }
@@ -116,13 +121,18 @@ mv "$work/gone" "$sys/bus/pci/devices/$(busid 3)"
 
 echo "--- nothing can be read"
 back() {
+    look
     step
     [ "$(values TCCL_STATE)" = planned ]
 }
 eventually "a plan again" back
 lanes 1 garbage
 chmod 0 "$(readlink -f "$sys/bus/pci/devices/$(busid 2)")/current_link_width"
-sleep 45
-step
-has_ring 2
-all_have TCCL_GBPS "$healthy"
+for ((i = 0; i < 4; i++)); do
+    reloads=$(grep -c "configuration reloaded" "$log")
+    look
+    eventually "a look" said $((reloads + 1)) "configuration reloaded"
+    step
+    has_ring 2
+    all_have TCCL_GBPS "$healthy"
+done

@@ -180,6 +180,12 @@ static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument
     links->looking = pool_submit(links->pool, run_look, on_looked, links) == 0;
 }
 
+void nic_links_hurry(struct nic_links *links)
+{
+    links->until_since = 0;
+    on_time(-1, 0, links);
+}
+
 struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct nic_links *links = calloc(1, sizeof(*links));

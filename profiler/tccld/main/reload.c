@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "tccld/join/nic-links.h"
 #include "tccld/join/running.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"
@@ -107,6 +108,7 @@ static void take(struct reload *reload)
     journal_reloaded(daemon->journal);
     peer_trust_reloaded(daemon->peer_trust);
     sweep_hurry(daemon->sweep);
+    nic_links_hurry(daemon->links);
     log_line("configuration reloaded from %s", daemon->conf->path);
 }
 
