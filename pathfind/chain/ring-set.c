@@ -32,12 +32,13 @@ int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain)
 {
     struct tccl_set set;
     tccl_chain_set(chain, &set);
+    side->ranks = chain->n_gpus * (chain->closed ? 1 : 2);
     return tccl_side_add(side, &set);
 }
 
 void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side)
 {
-    side->rings = side->count = 0;
+    side->rings = side->count = side->ranks = 0;
     for (int i = 0; i < set->n; i++)
         tccl_side_add_chain(side, &set->rings[i]); /* there is room for all */
 }

@@ -17,6 +17,7 @@ int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring)
         return -1;
     memcpy(side->transfers + side->count, ring->transfers,
            ring->count * sizeof(ring->transfers[0]));
+    memset(side->ring + side->count, side->rings, ring->count);
     side->count += ring->count;
     side->rings++;
     return 0;

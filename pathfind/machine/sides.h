@@ -15,8 +15,10 @@ enum { TCCL_MAX_SIDES = 16, TCCL_MAX_SIDE = 8 * 36 /* 8 rings over 16 GPUs have 
 struct tccl_side {
     int rings; /* that carry equal parts of the data; its bandwidth is that of all together */
     int count;
+    int ranks;    /* of its all-reduces, on all nodes (rounds.h); 0: not known */
     double alone; /* what it reaches when nobody else runs, GB/s; 0: not said. For bounds. */
     tccl_transfer transfers[TCCL_MAX_SIDE];
+    uint8_t ring[TCCL_MAX_SIDE]; /* which of them makes it; a ring's stand one behind the other */
 };
 
 /* Adds a ring's transfers; in any order, repeats stay. Returns 0, or -1: more than TCCL_MAX_SIDE.

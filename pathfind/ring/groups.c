@@ -306,6 +306,24 @@ static int rate_all(struct tccl_groups *groups, const struct tccl_side *sides,
     return 0;
 }
 
+/* The ends of the rounds of each group's all-reduces while all have these: those that are known
+ * stay where no model can say. */
+static int rate_ends(const struct tccl_groups *groups, const struct tccl_side *sides,
+                     uint8_t ends[static TCCL_MAX_GROUPS], struct tccl_error *err)
+{
+    uint8_t all[TCCL_MAX_SIDES] = {ends[0]};
+    struct tccl_beside beside;
+    struct tccl_worth worth;
+    see_others(groups, sides, 0, &beside);
+    memcpy(&all[groups->beside->n + 1], &ends[1], (size_t)groups->n - 1);
+    if (tccl_beside_worth(&beside, &sides[0], &worth, err) != 0 ||
+        tccl_beside_ends(&beside, &sides[0], &worth, all, err) != 0)
+        return -1;
+    ends[0] = all[0];
+    memcpy(&ends[1], &all[groups->beside->n + 1], (size_t)groups->n - 1);
+    return 0;
+}
+
 /* The best candidate of a group beside what the others have; that which it has, where none is
  * better. */
 static int improve(struct tccl_groups *groups, struct assignment *now, int group,
@@ -550,7 +568,13 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
         is_worth_it(groups, planned, generation, ours, &worth, gbps, harms) &&
         judge(groups, planned, generation, ours, own, enough, &floor, better, err) != 0)
         return -1;
+    uint8_t ends[TCCL_MAX_GROUPS];
+    for (int i = 0; i < groups->n; i++)
+        ends[i] = tccl_baseline_ends(&groups->lists[i].baselines[generation]);
+    if (known == 0 && rate_ends(groups, own, ends, err) != 0)
+        return -1;
     for (int i = 0; i < groups->n; i++) {
+        choices[i].baseline_ends[generation] = ends[i];
         choices[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;
         choices[i].better[generation] = (known != 0 && !harms) || better[i];
     }
@@ -582,6 +606,7 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
 {
     cleanup_free struct assignment *ways = calloc(STARTS, sizeof(*ways));
     const struct assignment *best;
+    uint8_t ends[TCCL_MAX_GROUPS];
     if (!ways)
         return tccl_fail(err, "out of memory");
     if (groups->n < 2 || beside->n + groups->n > TCCL_MAX_SIDES)
@@ -597,7 +622,12 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
             return -1;
         *cell = (struct tccl_seen){.bound = result->bound};
         tccl_seen_take(cell, result, &worth, false);
+        ends[i] = cell->ends;
     }
+    if (rate_ends(groups, best->sides, ends, err) != 0)
+        return -1;
+    for (int i = 0; i < groups->n; i++)
+        choices[i].cell.told_ends = ends[i];
     for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
         bool as_before = generation > 0;
         for (int i = 0; i < groups->n && as_before; i++)
@@ -607,6 +637,7 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
             return -1;
         for (int i = 0; i < groups->n && as_before; i++) {
             choices[i].baseline_gbps[generation] = choices[i].baseline_gbps[generation - 1];
+            choices[i].baseline_ends[generation] = choices[i].baseline_ends[generation - 1];
             choices[i].better[generation] = choices[i].better[generation - 1];
         }
     }

@@ -21,6 +21,7 @@ int tccl_groups_split(uint32_t step, uint32_t group, uint32_t groups[static TCCL
 struct tccl_group_choice {
     struct tccl_seen cell;                  /* its chain; gbps: while all groups have theirs */
     double baseline_gbps[TCCL_GENERATIONS]; /* NCCL's own, when all groups have those; 0: unknown */
+    uint8_t baseline_ends[TCCL_GENERATIONS]; /* of the rounds of these then (tccl_beside_ends) */
     /* Is it better than NCCL's own, beside what the others have with that NCCL? */
     bool better[TCCL_GENERATIONS];
 };

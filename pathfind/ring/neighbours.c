@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "machine/rounds.h"
 #include "ring/reach.h"
 #include "ring/ring.h"
 
@@ -32,6 +33,25 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
             worth->left = fmin(worth->left, share);
     }
     worth->least = fmin(worth->least, 1);
+    return 0;
+}
+
+int tccl_beside_ends(const struct tccl_beside *beside, const struct tccl_side *side,
+                     const struct tccl_worth *worth, uint8_t ends[static TCCL_MAX_SIDES],
+                     struct tccl_error *err)
+{
+    const struct tccl_side *sides[TCCL_MAX_SIDES] = {side};
+    double reached[TCCL_MAX_SIDES];
+    for (int i = 0; i < beside->n; i++)
+        sides[i + 1] = beside->others[i];
+    if (!beside->model || beside->n == 0)
+        return 0;
+    if (tccl_model_rounds(beside->model, sides, beside->n + 1, reached, err) != 0)
+        return -1;
+    for (int i = 0; i <= beside->n; i++)
+        if (sides[i]->ranks > 1)
+            ends[i] = tccl_ends_reached(sides[i]->ranks, i ? worth->others[i - 1] : worth->gbps,
+                                        reached[i]);
     return 0;
 }
 
@@ -173,22 +193,26 @@ int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *
 
 /* ---- a table seen beside the others ---- */
 
+/* What NCCL builds, of each generation. */
+struct own {
+    int known; /* 0; 1: it is not */
+    struct tccl_worth worth;
+    uint8_t ends[TCCL_MAX_SIDES]; /* its own first */
+};
+
 /* Returns 0; 1: it is not known; -1 with err. */
 static int rate_own(struct tccl_beside *beside, const struct tccl_baseline *baseline,
-                    struct tccl_worth *worth, struct tccl_error *err)
+                    struct own *own, struct tccl_error *err)
 {
     struct tccl_side side = {.alone = baseline->gbps};
     if (tccl_side_add_baseline(&side, baseline) != 0 || !side.count || !(baseline->gbps > 0))
         return 1;
     beside->own = side.alone;
-    return tccl_beside_worth(beside, &side, worth, err);
+    own->ends[0] = tccl_baseline_ends(baseline);
+    return tccl_beside_worth(beside, &side, &own->worth, err) != 0
+               ? -1
+               : tccl_beside_ends(beside, &side, &own->worth, own->ends, err);
 }
-
-/* What NCCL builds, of each generation. */
-struct own {
-    int known; /* 0; 1: it is not */
-    struct tccl_worth worth;
-};
 
 /* Nobody is to get less than beside any of them. */
 static int rate_generations(struct tccl_beside *beside, const struct tccl_baseline *baselines,
@@ -200,7 +224,7 @@ static int rate_generations(struct tccl_beside *beside, const struct tccl_baseli
             own[i] = own[i - 1];
             continue;
         }
-        own[i].known = rate_own(beside, &baselines[i], &own[i].worth, err);
+        own[i].known = rate_own(beside, &baselines[i], &own[i], err);
         if (own[i].known < 0)
             return -1;
         tccl_floor_raise(floor, beside, own[i].known == 0 ? &own[i].worth : NULL);
@@ -222,6 +246,7 @@ static void take_generations(const struct own own[static TCCL_GENERATIONS], bool
             continue;
         to->gbps[closed] = fmin(to->gbps[closed], own[i].worth.gbps);
         to->share[closed] = own[i].worth.left;
+        to->told_ends[closed] = own[i].ends[0];
     }
 }
 
@@ -247,6 +272,19 @@ static void list_candidates(struct tccl_candidates *candidates, const struct tcc
             candidates->list[candidates->n++] = own;
     }
     qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
+}
+
+/* Of what was chosen. */
+static int see_ends(const struct tccl_beside *beside, const struct tccl_choice *best,
+                    struct tccl_seen *seen, struct tccl_error *err)
+{
+    uint8_t ends[TCCL_MAX_SIDES] = {seen->ends};
+    struct tccl_side side;
+    tccl_ring_set_side(&seen->set, &side);
+    if (tccl_beside_ends(beside, &side, &best->worth, ends, err) != 0)
+        return -1;
+    seen->told_ends = ends[0];
+    return 0;
 }
 
 /* For each pair of NICs, or the ring, the best one of the table; the sets, which the class has as
@@ -285,6 +323,8 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
             return -1;
         if (best.result)
             tccl_seen_take(seen, best.result, &best.worth, best.harms);
+        if (best.result && see_ends(beside, &best, seen, err) != 0)
+            return -1;
         class->n_seen -= several && best.harms;
         if (several && !best.harms)
             tccl_class_drop_twin(class);
@@ -320,7 +360,8 @@ static int take_nccl(struct tccl_beside *beside, const struct tccl_baseline *own
                      struct tccl_launched *launch, struct tccl_error *err)
 {
     struct tccl_worth worth;
-    const double reach = tccl_reach(tccl_baseline_ends(own), gpus);
+    uint8_t ends[TCCL_MAX_SIDES] = {tccl_baseline_ends(own)};
+    const double reach = tccl_reach(ends[0], gpus);
     launch->gbps = launch->nccl;
     launch->alone = own->gbps * reach;
     if (!(launch->nccl > 0) || tccl_side_add_baseline(&launch->side, own) != 0)
@@ -328,9 +369,10 @@ static int take_nccl(struct tccl_beside *beside, const struct tccl_baseline *own
     beside->own = launch->side.alone = own->gbps;
     if (beside->n == 0)
         return 0;
-    if (tccl_beside_worth(beside, &launch->side, &worth, err) != 0)
+    if (tccl_beside_worth(beside, &launch->side, &worth, err) != 0 ||
+        tccl_beside_ends(beside, &launch->side, &worth, ends, err) != 0)
         return -1;
-    launch->gbps = fmin(launch->gbps, worth.gbps * reach);
+    launch->gbps = fmin(launch->gbps, worth.gbps * tccl_reach(ends[0], gpus));
     launch->basis = worth.basis;
     return 0;
 }

@@ -37,6 +37,14 @@ struct tccl_worth {
  * as tccl_rates_sides. */
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
                       struct tccl_worth *worth, struct tccl_error *err);
+/* The ends of the rounds of all-reduces (reach.h) of the side, then of the others, while all run,
+ * of what tccl_beside_worth says that these have: ends that are known stay as they are without a
+ * model, and of sides whose ranks are not known. Candidates are compared by what they have, which
+ * takes a ninth of the time; this is for what is chosen, and for NCCL's own. Returns 0, or -1 with
+ * err. */
+int tccl_beside_ends(const struct tccl_beside *beside, const struct tccl_side *side,
+                     const struct tccl_worth *worth, uint8_t ends[static TCCL_MAX_SIDES],
+                     struct tccl_error *err);
 /* Has the side, or one of the others, less than three quarters of what it had if all only shared
  * what is slow: 1 / (sum of rings / alone) for each of its rings? Then copies of some of them
  * collapse beside those of others. Not by bounds, which are that. */

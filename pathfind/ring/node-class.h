@@ -16,17 +16,19 @@ struct tccl_seen {
     bool harms;               /* one of those has less than beside NCCL's own choice */
     enum tccl_basis basis;    /* by what gbps and share are known beside them */
     uint8_t ends;             /* of an all-reduce's rounds (reach.h); 0: nothing is lost */
+    uint8_t told_ends;        /* of these beside the steps that run (tccl_beside_ends), which
+                               * people are told by; 0: as ends. Neither sent nor compared */
     struct tccl_ring_set set; /* n = 0: none; NICs are indices into nics */
     struct tccl_tree tree;    /* only for the node itself: neither sent nor compared */
 };
 
 /* The baseline of a generation of NCCL, [0] of one node of several, [1] of this node alone. */
 struct tccl_class_baseline {
-    double gbps[2];  /* of all of its chains or rings together; 0: there are none */
-    double share[2]; /* as of what is seen */
-    int bounces[2];  /* of the one that has most (latency.h) */
-    uint8_t ends[2]; /* as of what is seen */
-    int n_chains;    /* and their NICs, in ascending order */
+    double gbps[2];                /* of all of its chains or rings together; 0: there are none */
+    double share[2];               /* as of what is seen */
+    int bounces[2];                /* of the one that has most (latency.h) */
+    uint8_t ends[2], told_ends[2]; /* as of what is seen */
+    int n_chains;                  /* and their NICs, in ascending order */
     uint8_t entry_nics[TCCL_MAX_CHANNELS], exit_nics[TCCL_MAX_CHANNELS];
     /* What NCCL says of ring and tree. Only for the node itself: neither sent nor compared. */
     struct tccl_nominal ring[2], tree[2];

@@ -80,6 +80,12 @@ static uint8_t hundredths(double ends)
     return (uint8_t)ceil(100 * fmin(fmax(ends, 1), 2) - 1e-6);
 }
 
+uint8_t tccl_ends_reached(int ranks, double all, double reached)
+{
+    const int steps = 2 * ranks - 2;
+    return hundredths(steps * all / reached - (steps - 1));
+}
+
 uint8_t tccl_ends_by(int (*rates)(const void *context, const tccl_transfer *transfers, int count,
                                   double *gbps),
                      const void *context, const struct tccl_chain *rings, int n)

@@ -25,6 +25,10 @@
  * for more. 0: the model can't say. */
 uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings, int n);
 
+/* By what all transfers of rings over so many ranks have while they run together, GB/s, and what an
+ * all-reduce reaches (machine/rounds.h). */
+uint8_t tccl_ends_reached(int ranks, double all, double reached);
+
 /* The same by whoever knows what each of some transfers has while they run, GB/s. rates returns 0,
  * or -1: it can't say. */
 uint8_t tccl_ends_by(int (*rates)(const void *context, const tccl_transfer *transfers, int count,

@@ -12,6 +12,8 @@
 #include "ring/reach.h"
 #include "ring/segment.h"
 
+#define TOLD 0.99 /* rings that are told to have less of NCCL's own than this are not given */
+
 double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
                 int entry_nic)
 {
@@ -67,26 +69,27 @@ double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_n
     return chains * least;
 }
 
-/* What NCCL's own have on a node, GB/s; reached by an all-reduce over so many GPUs, or, with 1, all
- * of it. */
-static double node_baseline(const struct tccl_class_baseline *own, bool closed, int gpus)
+/* What NCCL's own have on a node, GB/s; reached by an all-reduce over so many GPUs, as it is told
+ * or as it decides, or, with 1, all of it. */
+static double node_baseline(const struct tccl_class_baseline *own, bool closed, int gpus, bool told)
 {
-    return own->gbps[closed] * tccl_reach(own->ends[closed], gpus);
+    uint8_t ends = told && own->told_ends[closed] ? own->told_ends[closed] : own->ends[closed];
+    return own->gbps[closed] * tccl_reach(ends, gpus);
 }
 
-/* Bandwidth of the baseline: that of its slowest node or hop; 0 if unknown. gpus: as
+/* Bandwidth of the baseline: that of its slowest node or hop; 0 if unknown. gpus, told: as
  * node_baseline. */
-static double baseline(const struct tccl_run *runs, int n_runs, int generation, int gpus)
+static double baseline(const struct tccl_run *runs, int n_runs, int generation, int gpus, bool told)
 {
     double least = INFINITY;
     if (n_runs == 1 && runs[0].count == 1)
-        return node_baseline(&runs[0].class->baselines[generation], true, gpus);
+        return node_baseline(&runs[0].class->baselines[generation], true, gpus, told);
     for (int i = 0; i < n_runs; i++)
         if (runs[i].class->baselines[generation].gbps[0] <= 0)
             return 0;
     for (int i = 0; i < n_runs; i++) {
         const struct tccl_node_class *own = runs[i].class, *next = runs[(i + 1) % n_runs].class;
-        least = fmin(least, fmin(node_baseline(&own->baselines[generation], false, gpus),
+        least = fmin(least, fmin(node_baseline(&own->baselines[generation], false, gpus, told),
                                  tccl_baseline_hop(own, next, generation)));
         if (runs[i].count > 1)
             least = fmin(least, tccl_baseline_hop(own, own, generation));
@@ -119,7 +122,7 @@ static int baseline_bounces(const struct tccl_run *runs, int n_runs, int generat
 
 double tccl_ring_reach(const struct tccl_ring *ring)
 {
-    return ring->gbps * (1 - ring->lost);
+    return ring->gbps * (1 - ring->told_lost);
 }
 
 double tccl_ring_reach_alone(const struct tccl_ring *ring)
@@ -129,18 +132,19 @@ double tccl_ring_reach_alone(const struct tccl_ring *ring)
 
 double tccl_ring_baseline_reach(const struct tccl_ring *ring, int generation)
 {
-    return ring->baseline_gbps[generation] * (1 - ring->baseline_lost[generation]);
+    return ring->baseline_gbps[generation] * (1 - ring->baseline_told_lost[generation]);
 }
 
 struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int generation,
                                          double min_gain)
 {
-    return (struct tccl_decision_case){.ours = {.gbps = tccl_ring_reach(ring),
+    const double nccl = ring->baseline_gbps[generation] * (1 - ring->baseline_lost[generation]);
+    return (struct tccl_decision_case){.ours = {.gbps = ring->gbps * (1 - ring->lost),
                                                 .share = ring->share,
                                                 .harms = ring->harms,
                                                 .rings = ring->rings,
                                                 .bounces = ring->bounces},
-                                       .nccl = {.gbps = tccl_ring_baseline_reach(ring, generation),
+                                       .nccl = {.gbps = nccl,
                                                 .share = ring->baseline_share[generation],
                                                 .bounces = ring->baseline_bounces[generation]},
                                        .nodes = ring->n_nodes,
@@ -154,7 +158,11 @@ struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int gener
 struct tccl_decision tccl_ring_decide(const struct tccl_ring *ring, int generation, double min_gain)
 {
     struct tccl_decision_case asked = tccl_ring_case(ring, generation, min_gain);
-    return tccl_decide(&asked);
+    struct tccl_decision decision = tccl_decide(&asked);
+    if (decision.decided == TCCL_TAKE &&
+        tccl_ring_reach(ring) < tccl_ring_baseline_reach(ring, generation) * TOLD)
+        decision.decided = TCCL_NO_FASTER;
+    return decision;
 }
 
 bool tccl_ring_gains(const struct tccl_ring *ring, int generation)
@@ -395,16 +403,19 @@ void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class
         set->rings[r] = own->rings[choice->order[r]];
 }
 
-/* What one node says of a choice, and what its NICs leave to it. *reached: the least so far. */
+/* What one node says of a choice, and what its NICs leave to it. reached: the least so far, as it
+ * decides and as it is told. */
 static void take_least(const struct tccl_node_class *class, struct tccl_ring_choice choice,
-                       struct tccl_ring *ring, double *reached)
+                       struct tccl_ring *ring, double reached[static 2])
 {
     const struct tccl_seen *seen = &class->seen[choice.seen];
     int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
     tccl_set_nics(&seen->set, in, out);
     double hops = in[0] < 0 ? INFINITY : tccl_class_hops(class, in, out, ring->rings);
     ring->gbps = fmin(ring->gbps, fmin(seen->gbps, hops));
-    *reached = fmin(*reached, fmin(seen->gbps * tccl_reach(seen->ends, ring->gpus), hops));
+    uint8_t ends[] = {seen->ends, seen->told_ends ? seen->told_ends : seen->ends};
+    for (int i = 0; i < 2; i++)
+        reached[i] = fmin(reached[i], fmin(seen->gbps * tccl_reach(ends[i], ring->gpus), hops));
     ring->alone = fmin(ring->alone, fmin(seen->alone, hops));
     ring->share = fmin(ring->share, seen->share);
     ring->harms |= seen->harms;
@@ -416,15 +427,16 @@ static void take_least(const struct tccl_node_class *class, struct tccl_ring_cho
  * double precision, and what it would be alone. */
 static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring)
 {
-    double reached = INFINITY;
+    double reached[] = {INFINITY, INFINITY};
     ring->gbps = ring->alone = INFINITY;
     ring->share = 1;
     ring->harms = false;
     ring->bounces = 0;
     for (int run = 0, node = 0; run < n_runs; run++)
         for (int i = 0; i < runs[run].count; i++, node++)
-            take_least(runs[run].class, ring->choices[node], ring, &reached);
-    ring->lost = ring->gbps > 0 ? 1 - reached / ring->gbps : 0;
+            take_least(runs[run].class, ring->choices[node], ring, reached);
+    ring->lost = ring->gbps > 0 ? 1 - reached[0] / ring->gbps : 0;
+    ring->told_lost = ring->gbps > 0 ? 1 - reached[1] / ring->gbps : 0;
 }
 
 /* Is it of the node alone, and of a number of rings that is looked for? */
@@ -532,9 +544,11 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
         return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory for a ring over %d nodes",
                             ring->n_nodes);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        double reached = baseline(runs, n_runs, i, *gpus);
-        ring->baseline_gbps[i] = baseline(runs, n_runs, i, 1);
+        double reached = baseline(runs, n_runs, i, *gpus, false);
+        double told = baseline(runs, n_runs, i, *gpus, true);
+        ring->baseline_gbps[i] = baseline(runs, n_runs, i, 1, false);
         ring->baseline_lost[i] = reached > 0 ? 1 - reached / ring->baseline_gbps[i] : 0;
+        ring->baseline_told_lost[i] = told > 0 ? 1 - told / ring->baseline_gbps[i] : 0;
         ring->baseline_share[i] = baseline_share(runs, n_runs, i);
         ring->baseline_bounces[i] = baseline_bounces(runs, n_runs, i);
     }

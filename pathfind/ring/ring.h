@@ -20,14 +20,15 @@ struct tccl_ring {
         gbps; /* of the slowest chain or hop, beside the steps that run; 0: no ring can be closed */
     double alone; /* the same ring when nobody else runs */
     double lost;  /* of gbps and alone, as a part: what an all-reduce does not reach (reach.h) */
+    double told_lost; /* of gbps beside the steps that run: what people are told */
     double share; /* what it leaves to those that run, as a part of what they have alone; 1: all */
     bool harms;   /* one of those that run has less than beside NCCL's own choice */
     enum tccl_basis
         basis;    /* by what gbps and share are known beside them; the least sure chain's */
     double bound; /* proven upper bound of all rings, or sets of as many as any class has sets of */
-    double baseline_gbps[TCCL_GENERATIONS];  /* of the baseline of each generation of NCCL; 0 if
-                                              * unknown */
-    double baseline_lost[TCCL_GENERATIONS];  /* of that, as of gbps */
+    double baseline_gbps[TCCL_GENERATIONS]; /* of the baseline of each generation of NCCL; 0 if
+                                             * unknown */
+    double baseline_lost[TCCL_GENERATIONS], baseline_told_lost[TCCL_GENERATIONS]; /* as of gbps */
     double baseline_share[TCCL_GENERATIONS]; /* what that leaves to those that run */
     double noise;  /* of the measurements, as a ratio; the largest of all classes */
     bool measured; /* all classes; else some are by a model */
@@ -70,7 +71,9 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
                      int *rings_of_best, struct tccl_error *err);
 
 /* What an all-reduce of large size reaches by it (reach.h), GB/s: beside the steps that run; when
- * nobody else runs; and by the baseline of a generation. What users are told, and what decides. */
+ * nobody else runs; and by the baseline of a generation. What users are told. What decides is the
+ * same of a ring that is alone, stretched as its transfers are beside others: margins were found
+ * with that. */
 double tccl_ring_reach(const struct tccl_ring *ring);
 double tccl_ring_reach_alone(const struct tccl_ring *ring);
 double tccl_ring_baseline_reach(const struct tccl_ring *ring, int generation);

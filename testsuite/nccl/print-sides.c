@@ -1,5 +1,6 @@
 /* print-sides.c: what groups of GPUs of a model reach that all run at the same time: a line for
- * each with its bandwidth and that of NCCL's own when all have these. Usage: print-sides MODEL
+ * each with its bandwidth, that of NCCL's own when all have these, and what all-reduces reach of
+ * the first. Usage: print-sides MODEL
  * open|closed VERSION GROUP... VERSION: of NCCL, such as 22907. GROUP: a chain by bus ids; or a
  * list of GPUs, which have NCCL's own. */
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "chain/ring-set.h"
 #include "nccl/baseline.h"
 #include "ring/neighbours.h"
+#include "ring/reach.h"
 
 static int fail(const struct tccl_error *err)
 {
@@ -72,8 +74,16 @@ int main(int argc, char **argv)
     if (tccl_model_sides(model, list, n, gbps, &err) != 0 ||
         tccl_model_sides(model, own_list, n, own_gbps, &err) != 0)
         return fail(&err);
+    struct tccl_beside beside = {.model = model, .n = n - 1};
+    struct tccl_worth worth = {.gbps = gbps[0]};
+    uint8_t ends[TCCL_MAX_SIDES] = {0};
+    memcpy(beside.others, &list[1], (size_t)beside.n * sizeof(*list));
+    memcpy(worth.others, &gbps[1], (size_t)beside.n * sizeof(*gbps));
+    if (tccl_beside_ends(&beside, list[0], &worth, ends, &err) != 0)
+        return fail(&err);
     for (int i = 0; i < n; i++)
-        printf("%.4f %.4f\n", gbps[i], own_gbps[i]);
+        printf("%.4f %.4f %.4f\n", gbps[i], own_gbps[i],
+               gbps[i] * tccl_reach(ends[i], list[i]->ranks));
     tccl_model_free(model);
     return 0;
 }

@@ -2,6 +2,7 @@
  * against what tccld chooses for it, and against all single rings tried; the order against its
  * definition; tables that symmetries move. */
 #include "enumerate.h"
+#include "machine/rounds.h"
 #include "machines.h"
 #include "nccl/baseline.h"
 #include "owned.h"
@@ -40,12 +41,23 @@ static void rate(const struct tccl_model *model, const struct tccl_side *const *
     CHECK_INT(tccl_model_sides(model, sides, n, gbps, NULL), 0);
 }
 
-/* What an all-reduce reaches of a bandwidth, by the steps of a round (test-reach.c). */
-static double reached(double gbps, const struct tccl_model *model, const struct tccl_chain *rings,
-                      int n)
+/* What an all-reduce reaches of a bandwidth beside those that run, by the steps of a round
+ * (test-reach.c). */
+static double reached(double gbps, const struct tccl_model *model,
+                      const struct tccl_beside *running, const struct tccl_chain *rings, int n)
 {
     const double steps = 2 * rings[0].n_gpus - 2;
-    return gbps * steps / (steps - 1 + tccl_ends(model, rings, n) / 100.0);
+    struct tccl_ring_set set = {.n = n};
+    struct tccl_side own;
+    const struct tccl_side *sides[TCCL_MAX_SIDES] = {&own};
+    double all[TCCL_MAX_SIDES], rounds[TCCL_MAX_SIDES];
+    memcpy(set.rings, rings, (size_t)n * sizeof(*rings));
+    tccl_ring_set_side(&set, &own);
+    memcpy(&sides[1], running->others, (size_t)running->n * sizeof(*sides));
+    rate(model, sides, running->n + 1, all);
+    CHECK_INT(tccl_model_rounds(model, sides, running->n + 1, rounds, NULL), 0);
+    double ends = fmin(fmax(steps * all[0] / rounds[0] - (steps - 1), 1), 2);
+    return gbps * steps / (steps - 1 + ceil(100 * ends - 1e-6) / 100);
 }
 
 /* What a step has with nobody else: its transfers, and an all-reduce. part: of what it has beside
@@ -71,16 +83,19 @@ static double joined(const struct tccl_model *model, const struct tccl_beside *r
     *side = (struct tccl_side){0};
     CHECK_INT(tccl_ring_choose(&run, 1, 8, &ring, &rings, NULL), 0);
     bool gains = tccl_ring_gains(&ring, TCCL_NEWEST);
-    *nccl = reached(ring.baseline_gbps[TCCL_NEWEST], model, own->set.rings, own->set.n);
+    const struct tccl_beside nobody = {.model = model};
+    *nccl = reached(ring.baseline_gbps[TCCL_NEWEST], model, running, own->set.rings, own->set.n);
     tccl_ring_set_of(&ring, class, 0, &set);
     if (gains)
         tccl_ring_set_side(&set, side);
     else
         CHECK_INT(tccl_side_add_baseline(side, own), 0);
     alone->gbps = gains ? ring.alone : own->gbps;
-    alone->reached = gains ? reached(ring.alone, model, set.rings, set.n)
-                           : reached(own->gbps, model, own->set.rings, own->set.n);
-    return gains ? reached(ring.gbps, model, set.rings, set.n) : *nccl;
+    alone->reached = gains ? reached(ring.alone, model, &nobody, set.rings, set.n)
+                           : reached(own->gbps, model, &nobody, own->set.rings, own->set.n);
+    alone->part = gains ? reached(1, model, running, set.rings, set.n)
+                        : reached(1, model, running, own->set.rings, own->set.n);
+    return gains ? ring.gbps * alone->part : *nccl;
 }
 
 /* Adds what is given to a step on these GPUs; what it has alone: the same with nobody beside it. */
@@ -98,7 +113,7 @@ static double begin(const struct tccl_model *model, struct tccl_model_tables *ta
     CHECK(table != NULL);
     joined(model, &nobody, table, &first, alone, &ignored);
     double gbps = joined(model, running, table, side, &beside, nccl);
-    alone->part = beside.reached / beside.gbps;
+    alone->part = beside.part;
     running->others[running->n] = side;
     running->alone[running->n++] = alone->gbps;
     return gbps;

@@ -95,6 +95,8 @@ static void choose_alone(const struct tccl_node_class *class, const struct tccl_
         const struct tccl_class_baseline *own = &class->baselines[i];
         ring.baseline_gbps[i] = own->gbps[closed];
         ring.baseline_lost[i] = 1 - tccl_reach(own->ends[closed], gpus);
+        choice->baseline_ends[i] =
+            own->told_ends[closed] ? own->told_ends[closed] : own->ends[closed];
         ring.baseline_share[i] = own->share[closed];
         ring.baseline_bounces[i] = (closed ? 1 : 2) * own->bounces[closed];
         choice->baseline_gbps[i] = ring.baseline_gbps[i];
@@ -124,16 +126,16 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
                          ? "what it has beside others is known by bounds only (tccl-profile run "
                            "--neighbours)"
                          : "NCCL's own choice is as good"));
-    chain_lines_put_rates(lines, choice->cell.gbps * tccl_reach(choice->cell.ends, gpus),
-                          class->source);
+    uint8_t ends = choice->cell.told_ends ? choice->cell.told_ends : choice->cell.ends;
+    chain_lines_put_rates(lines, choice->cell.gbps * tccl_reach(ends, gpus), class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
-        chain_lines_put_baseline(lines,
-                                 &(struct tccl_outcome_baseline){
-                                     .first = tccl_generation(i)->first,
-                                     .gbps = choice->baseline_gbps[i] *
-                                             tccl_reach(class->baselines[i].ends[closed], gpus),
-                                     .better = !choice->better[i]},
-                                 class, closed);
+        chain_lines_put_baseline(
+            lines,
+            &(struct tccl_outcome_baseline){.first = tccl_generation(i)->first,
+                                            .gbps = choice->baseline_gbps[i] *
+                                                    tccl_reach(choice->baseline_ends[i], gpus),
+                                            .better = !choice->better[i]},
+            class, closed);
     if (better)
         chain_lines_put(lines, &(struct tccl_ring_set){1, {choice->cell.set.rings[0]}},
                         &choice->cell.tree, machine);

@@ -1,0 +1,201 @@
+/* rounds.c: the rounds of all-reduces that run at once, in up to nine ways in which these meet. */
+#include "machine/rounds.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+enum { FIRST, BOTH, LAST, PHASES, WAYS = PHASES * PHASES, TIMES = 30, STEADY = -1 };
+#define RARE 1e-6    /* the part of what takes no time */
+#define SETTLED 1e-4 /* of parts that differ by less from those before */
+
+/* What each rank of each ring does by itself: places among all that may run; -1: nothing. */
+struct block {
+    int sends, receives;
+};
+
+/* A side in its rounds. */
+struct party {
+    const struct tccl_side *side;
+    int at; /* its first transfer, among all that may run */
+    int first_block, n_blocks;
+    int number; /* of those whose phases differ; STEADY: it does one thing all the time */
+    double parts[PHASES], round;
+};
+
+struct meeting {
+    int n, ways, count; /* sides; ways in which they meet; transfers */
+    struct party parties[TCCL_MAX_SIDES];
+    struct block blocks[TCCL_MAX_RUNNING];
+    double rates[WAYS][TCCL_MAX_RUNNING]; /* 0: it does not run */
+};
+
+/* What the party does in one of the ways: of each two with other numbers below 4 all that two can
+ * do. */
+static int phase_of(const struct party *party, int way)
+{
+    static const int factors[][2] = {{1, 0}, {0, 1}, {1, 1}, {1, 2}};
+    if (party->number == STEADY)
+        return BOTH;
+    const int *own = factors[party->number % 4];
+    return (own[0] * (way % PHASES) + own[1] * (way / PHASES)) % PHASES;
+}
+
+/* Blocks wait for their GPU's own copies alone. */
+static bool is_under_way(tccl_transfer transfer, int phase)
+{
+    return phase == BOTH || (tccl_transfer_initiator(transfer).kind == TCCL_GPU &&
+                             tccl_transfer_reads(transfer) == (phase == LAST));
+}
+
+/* A ring's transfers stand one behind the other. */
+static void find_blocks(struct meeting *meeting, struct party *party, int first_block)
+{
+    const struct tccl_side *side = party->side;
+    int own[TCCL_MAX_GPUS], n = first_block;
+    bool any[2] = {false};
+    party->first_block = first_block;
+    for (int i = 0; i < side->count; i++) {
+        const struct tccl_device gpu = tccl_transfer_initiator(side->transfers[i]);
+        bool reads = tccl_transfer_reads(side->transfers[i]);
+        for (int k = 0; k < TCCL_MAX_GPUS && (i == 0 || side->ring[i] != side->ring[i - 1]); k++)
+            own[k] = -1;
+        if (gpu.kind != TCCL_GPU)
+            continue;
+        any[reads] = true;
+        if (own[gpu.index] < 0) {
+            own[gpu.index] = n;
+            meeting->blocks[n++] = (struct block){-1, -1};
+        }
+        struct block *block = &meeting->blocks[own[gpu.index]];
+        *(reads ? &block->receives : &block->sends) = party->at + i;
+    }
+    party->n_blocks = n - first_block;
+    if (!any[0] || !any[1] || side->ranks < 2)
+        party->number = STEADY;
+}
+
+/* Returns 0, or -1 with err. */
+static int set_up(struct meeting *meeting, const struct tccl_side *const *sides, int n,
+                  struct tccl_error *err)
+{
+    int blocks = 0, number = 0;
+    meeting->n = n;
+    for (int i = 0; i < n; i++) {
+        struct party *party = &meeting->parties[i];
+        const int steps = 2 * sides[i]->ranks - 1;
+        *party = (struct party){.side = sides[i], .at = meeting->count, .number = number};
+        meeting->count += sides[i]->count;
+        if (meeting->count > TCCL_MAX_RUNNING)
+            return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
+        find_blocks(meeting, party, blocks);
+        blocks += party->n_blocks;
+        party->parts[BOTH] = 1;
+        if (party->number == STEADY)
+            continue;
+        number++;
+        party->parts[FIRST] = party->parts[LAST] = 1.0 / steps;
+        party->parts[BOTH] -= 2.0 / steps;
+    }
+    meeting->ways = number > 1 ? WAYS : number > 0 ? PHASES : 1;
+    return 0;
+}
+
+static int rate_way(const struct tccl_model *model, struct meeting *meeting, int way,
+                    struct tccl_error *err)
+{
+    tccl_transfer members[TCCL_MAX_RUNNING] = {0};
+    int places[TCCL_MAX_RUNNING], count = 0;
+    double rates[TCCL_MAX_RUNNING];
+    for (int i = 0; i < meeting->n; i++) {
+        const struct party *party = &meeting->parties[i];
+        for (int k = 0; k < party->side->count; k++)
+            if (is_under_way(party->side->transfers[k], phase_of(party, way))) {
+                places[count] = party->at + k;
+                members[count++] = party->side->transfers[k];
+            }
+    }
+    if (tccl_model_rates(model, members, count, rates, NULL, err) != 0)
+        return -1;
+    for (int i = 0; i < count; i++)
+        meeting->rates[way][places[i]] = rates[i];
+    return 0;
+}
+
+/* How long a chunk takes, on average over what the others do meanwhile. place -1: no time. */
+static double time_of(const struct meeting *meeting, const struct party *own, int phase, int place)
+{
+    double time = 0, all = 0;
+    for (int way = 0; way < meeting->ways && place >= 0; way++) {
+        double weight = 1;
+        if (own->number != STEADY && phase_of(own, way) != phase)
+            continue;
+        for (int i = 0; i < meeting->n; i++) {
+            const struct party *other = &meeting->parties[i];
+            if (other != own)
+                weight *= fmax(other->parts[phase_of(other, way)], RARE);
+        }
+        time += weight / meeting->rates[way][place];
+        all += weight;
+    }
+    return place < 0 ? 0 : time / all;
+}
+
+/* The slowest block's, and no shorter than any transfer takes. */
+static void go_around(const struct meeting *meeting, struct party *own)
+{
+    const int both = own->number == STEADY ? 1 : 2 * own->side->ranks - 3;
+    double step = 0;
+    own->round = 0;
+    for (int i = 0; i < own->side->count; i++)
+        step = fmax(step, time_of(meeting, own, BOTH, own->at + i));
+    for (int i = 0; i < own->n_blocks && own->number != STEADY; i++) {
+        const struct block *block = &meeting->blocks[own->first_block + i];
+        double times[PHASES] = {time_of(meeting, own, FIRST, block->sends),
+                                both * fmax(time_of(meeting, own, BOTH, block->sends),
+                                            time_of(meeting, own, BOTH, block->receives)),
+                                time_of(meeting, own, LAST, block->receives)};
+        double round = times[FIRST] + times[BOTH] + times[LAST];
+        if (round <= own->round)
+            continue;
+        own->round = round;
+        for (int k = 0; k < PHASES; k++)
+            own->parts[k] = times[k] / round;
+    }
+    own->round = fmax(own->round, (own->number == STEADY ? 1 : both + 1) * step);
+}
+
+static void settle(struct meeting *meeting)
+{
+    double moved = 1;
+    for (int turn = 0; turn < TIMES && moved > SETTLED; turn++) {
+        moved = 0;
+        for (int i = 0; i < meeting->n; i++) {
+            struct party *own = &meeting->parties[i];
+            const double before = own->round;
+            go_around(meeting, own);
+            moved = fmax(moved, fabs(own->round / before - 1));
+        }
+    }
+}
+
+int tccl_model_rounds(const struct tccl_model *model, const struct tccl_side *const *sides, int n,
+                      double *gbps, struct tccl_error *err)
+{
+    cleanup_free struct meeting *meeting = calloc(1, sizeof(*meeting));
+    if (!meeting)
+        return tccl_fail(err, "out of memory");
+    if (set_up(meeting, sides, n, err) != 0)
+        return -1;
+    for (int way = 0; way < meeting->ways; way++)
+        if (rate_way(model, meeting, way, err) != 0)
+            return -1;
+    settle(meeting);
+    for (int i = 0; i < n; i++) {
+        const struct party *party = &meeting->parties[i];
+        const int chunks = party->number == STEADY ? 1 : 2 * sides[i]->ranks - 2;
+        gbps[i] = party->round > 0 ? sides[i]->rings * chunks / party->round : INFINITY;
+    }
+    return 0;
+}
