@@ -181,8 +181,8 @@ static void order(const struct watch *watch, int size, double *best, double *med
 }
 
 /* The samples' algorithm, as far as it can be known. Where there is a ring over PCIe, and more than
- * one GPU on a node, gathers go by it; else by what the user wants; or by what NCCL has connected,
- * if it is but one. */
+ * one GPU on a node, gathers go by it; else by what the user wants; or by what NCCL has connected.
+ */
 static const char *algorithm_of(const struct watch *watch, int size, int nodes, bool steered)
 {
     const char *wanted = shim_env("NCCL_ALGO");
@@ -196,6 +196,9 @@ static const char *algorithm_of(const struct watch *watch, int size, int nodes, 
         return "ring";
     case SHIM_CONNECTED_TREES:
         return "tree";
+    case SHIM_CONNECTED_RINGS | SHIM_CONNECTED_TREES:
+        return steered && !wanted && !watch->gathers[size] ? "either"
+                                                           : NULL; /* no NVLS over PCIe */
     default:
         return NULL;
     }

@@ -28,7 +28,7 @@ struct shim_figures {
     unsigned captured; /* collectives in graphs */
     double share; /* of the time since its first large one that they took; -1: not known, as where
                      some are in graphs */
-    const char *algorithm; /* by which these samples went: ring, tree; NULL: not known */
+    const char *algorithm; /* by which these samples went: ring, tree, either; NULL: not known */
 };
 
 /* Is a communicator measured? While none is the wrappers of collectives do nothing for it. */

@@ -352,7 +352,10 @@ TEST(algorithm)
     connected = SHIM_CONNECTED_TREES;
     check_algorithm(SHIM_ALL_REDUCE, "tree");
     connected |= SHIM_CONNECTED_RINGS;
-    check_algorithm(SHIM_ALL_REDUCE, "");
+    check_algorithm(SHIM_ALL_REDUCE, ""); /* NVLS may be there */
+    decision = SHIM_USE;
+    check_algorithm(SHIM_ALL_REDUCE, "either");
+    decision = SHIM_ASIDE;
     setenv("NCCL_ALGO", "Tree", 1);
     check_algorithm(SHIM_ALL_REDUCE, "tree");
     check_algorithm(SHIM_GATHER, "");

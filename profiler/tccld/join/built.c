@@ -30,7 +30,7 @@ struct below {
 struct figures {
     bool steered;
     int64_t rank, from, samples, bytes, captured, nccl; /* nccl: its version, 0: not known */
-    char algorithm[8];                                  /* ring, tree; "": not known */
+    char algorithm[8];                                  /* ring, tree, either; "": not known */
     double best, median, share;                         /* GB/s; share -1: not known */
 };
 
@@ -562,8 +562,9 @@ static int read_figures(const struct tccl_lines *lines, struct figures *figures,
         figures->captured = 0;
     if (tccl_line_text(lines, "algorithm", figures->algorithm, sizeof(figures->algorithm)) < 0)
         *figures->algorithm = '\0';
-    else if (strcmp(figures->algorithm, "ring") != 0 && strcmp(figures->algorithm, "tree") != 0)
-        return tccl_fail(err, "algorithm: ring or tree is expected");
+    else if (strcmp(figures->algorithm, "ring") != 0 && strcmp(figures->algorithm, "tree") != 0 &&
+             strcmp(figures->algorithm, "either") != 0)
+        return tccl_fail(err, "algorithm: ring, tree or either is expected");
     if (tccl_line_bool(lines, "steered", &figures->steered) != 0)
         return tccl_fail(err, "steered: yes or no is expected");
     if (figures->rank < 0) /* not known: behind all that are */
