@@ -64,7 +64,8 @@ matches "the job's output" "$(<"$work/batch")" '*loads measured*'
 id=$(basename "$folder")
 admin "$profile" verify --cache "$work/mine/result" "$id"
 [ -s "$work/mine/result/$id/sets.jsonl" ] || fail "the job left no measurements"
-# Noisy ones are measured again.
-again=$(grep -vE '"(failed|noisy)":true' "$work/mine/result/$id/sets.jsonl" | grep -o '"set":"[^"]*"' | sort | uniq -c |
-    awk '$1 > 2')
-equal "sets that were measured more than twice" "$again" ""
+# Twice at most; what is chosen, and what NCCL builds, four times (fill/run-meter.h).
+times=$(grep -v '"failed":true' "$work/mine/result/$id/sets.jsonl" | grep -o '"set":"[^"]*"' | sort | uniq -c)
+equal "sets that were measured more than four times" "$(awk '$1 > 4' <<<"$times")" ""
+often=$(awk '$1 > 2' <<<"$times" | wc -l)
+[ $((2 * often)) -lt "$(wc -l <<<"$times")" ] || fail "$often sets were measured more than twice: $times"
