@@ -294,7 +294,8 @@ static int find_pairs(struct tccl_search *search, struct tccl_table *table,
 {
     struct tccl_task task;
     set_up(&task, search, options, table->gpus, err);
-    struct tccl_goal *goals = calloc((size_t)tccl_table_pairs(table) + 1, sizeof(*goals));
+    cleanup_free struct tccl_goal *goals =
+        calloc((size_t)tccl_table_pairs(table) + 1, sizeof(*goals));
     task.n_goals = 0;
     for (int i = 0; goals && i < tccl_table_pairs(table); i++) {
         struct tccl_port entry = table->ports[i / table->n_ports];
