@@ -77,7 +77,7 @@ static int check_gain(const struct shim_chain *chain, uint32_t version, struct s
                      chain->gbps, version / 10000, version / 100 % 100, own->gbps);
 }
 
-/* A tccld that hangs is waited for once in a step. */
+/* A tccld that hangs is waited for once, until it answers again. */
 static int ask(const struct shim_plan *plan, struct shim_registry *registry,
                const struct shim_member *members, int n, bool closed, struct shim_chain *chain,
                struct tccl_error *why)
@@ -85,11 +85,11 @@ static int ask(const struct shim_plan *plan, struct shim_registry *registry,
     tccl_bus gpus[SHIM_GPUS];
     for (int i = 0; i < n; i++)
         gpus[i] = members[i].gpu;
-    bool unheard = registry && shim_registry_unheard(registry);
-    int64_t deadline = shim_now_us() + (unheard ? ASK_AGAIN_US : ASK_US);
+    bool silent = registry && shim_registry_silent(registry);
+    int64_t deadline = shim_now_us() + (silent ? ASK_AGAIN_US : ASK_US);
     int asked = shim_ask_chain(plan, gpus, n, closed, deadline, chain, why);
-    if (asked < 0 && registry && shim_now_us() >= deadline)
-        shim_registry_set_unheard(registry);
+    if (registry)
+        shim_registry_set_silent(registry, asked < 0 && shim_now_us() >= deadline);
     return asked;
 }
 

@@ -53,6 +53,7 @@ struct shim_registry {
     int closed;        /* no new entries */
     uint64_t reserved; /* bytes of memory */
     int unheard;       /* a node of the step */
+    int silent;        /* this node's tccld, for a group */
     int kind;          /* enum kind */
     uint64_t room;     /* bytes in /dev/shm, and 1; 0: not known yet */
     struct claim claims[CLAIMS];
@@ -71,7 +72,7 @@ static struct {
 static uint64_t layout(void)
 {
     return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
-           (uint64_t)sizeof(struct shim_answer) ^ 9;
+           (uint64_t)sizeof(struct shim_answer) ^ 10;
 }
 
 /* A file that grows beyond this limit ends the program with a signal. */
@@ -619,4 +620,14 @@ void shim_registry_set_unheard(struct shim_registry *registry)
 bool shim_registry_unheard(const struct shim_registry *registry)
 {
     return shim_load(&registry->unheard) != 0;
+}
+
+void shim_registry_set_silent(struct shim_registry *registry, bool silent)
+{
+    shim_store(&registry->silent, silent);
+}
+
+bool shim_registry_silent(const struct shim_registry *registry)
+{
+    return shim_load(&registry->silent) != 0;
 }

@@ -133,10 +133,13 @@ bool shim_registry_reads(struct shim_registry *registry, const tccl_bus *gpus, i
 /* A process will not: no, unless it is settled. */
 void shim_registry_keep_writing(struct shim_registry *registry);
 
-/* A node of the step was not heard when all had to say whether they build all of its rings, or this
- * one's tccld has not answered for a group: no communicator waits for that again. */
+/* A node of the step was not heard when all had to say whether they build all of its rings: no
+ * communicator waits for that again. */
 void shim_registry_set_unheard(struct shim_registry *registry);
 bool shim_registry_unheard(const struct shim_registry *registry);
+/* Has this node's tccld left the last question for a group's chain without an answer in time? */
+void shim_registry_set_silent(struct shim_registry *registry, bool silent);
+bool shim_registry_silent(const struct shim_registry *registry);
 
 /* NCCL's buffers that are files in /dev/shm: data loaders live there, too, so rings may take a
  * quarter of what was free when the step began; who comes first says how much that is. */

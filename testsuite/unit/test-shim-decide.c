@@ -162,7 +162,67 @@ TEST(left_alone)
     left_alone(0, 1, 1, "one rank");
 }
 
-/* A tccld that is so busy. */
+/* ---- tccld and other nodes that do not answer ---- */
+
+static int64_t now_us, patience; /* told last; what a group's question had */
+static int64_t skipped;          /* time that was not waited */
+static enum { REAL, SILENT, PROMPT } tccld;
+static bool good;        /* whatever is decided */
+static int agreed, will; /* what other nodes say; what this one has said, -1: nothing */
+
+int64_t __real_shim_now_us(void);
+int64_t __wrap_shim_now_us(void);
+int __real_shim_ask_chain(const struct shim_plan *asked, const tccl_bus *gpus, int n, bool closed,
+                          int64_t deadline_us, struct shim_chain *chain, struct tccl_error *why);
+int __wrap_shim_ask_chain(const struct shim_plan *asked, const tccl_bus *gpus, int n, bool closed,
+                          int64_t deadline_us, struct shim_chain *chain, struct tccl_error *why);
+int __wrap_shim_ask_agree(const struct shim_plan *asked, uint64_t key, bool says,
+                          int64_t deadline_us, struct tccl_error *why);
+int __real_shim_decide(const struct shim_plan *its_plan, struct shim_registry *registry,
+                       const struct shim_comm *its, const struct shim_member *its_members, int n,
+                       struct shim_answer *answer, struct shim_text *apart, struct tccl_error *why);
+int __wrap_shim_decide(const struct shim_plan *its_plan, struct shim_registry *registry,
+                       const struct shim_comm *its, const struct shim_member *its_members, int n,
+                       struct shim_answer *answer, struct shim_text *apart, struct tccl_error *why);
+
+int64_t __wrap_shim_now_us(void)
+{
+    return now_us = __real_shim_now_us() + skipped;
+}
+
+int __wrap_shim_ask_chain(const struct shim_plan *asked, const tccl_bus *gpus, int n, bool closed,
+                          int64_t deadline_us, struct shim_chain *chain, struct tccl_error *why)
+{
+    patience = deadline_us - now_us;
+    if (tccld == REAL)
+        return __real_shim_ask_chain(asked, gpus, n, closed, deadline_us, chain, why);
+    skipped += tccld == SILENT ? patience : 0;
+    tccl_fail(why, tccld == SILENT ? "silent" : "left");
+    return tccld == SILENT ? -1 : 1;
+}
+
+int __wrap_shim_ask_agree(const struct shim_plan *asked, uint64_t key, bool says,
+                          int64_t deadline_us, struct tccl_error *why)
+{
+    CHECK(asked == &plan && key == comm.key && deadline_us > 0);
+    will = says;
+    if (agreed != 1)
+        tccl_fail(why, "n2 is silent");
+    return agreed;
+}
+
+int __wrap_shim_decide(const struct shim_plan *its_plan, struct shim_registry *registry,
+                       const struct shim_comm *its, const struct shim_member *its_members, int n,
+                       struct shim_answer *answer, struct shim_text *apart, struct tccl_error *why)
+{
+    if (!good)
+        return __real_shim_decide(its_plan, registry, its, its_members, n, answer, apart, why);
+    *answer = (struct shim_answer){.chain = its_plan->chain, .ranks = its->ranks, .locals = n};
+    shim_text_add(apart, "one ring");
+    return 0;
+}
+
+/* A tccld that is so busy, for one question. */
 static void *answer_late(void *listening)
 {
     static const char answer[] = "\0\0\0\x28tccl-chain 1\nstate left\nreason late\nend\n";
@@ -174,25 +234,84 @@ static void *answer_late(void *listening)
     return NULL;
 }
 
-TEST(late_answer)
+/* A group of this node's first two GPUs asks. Returns for how long, µs. */
+static int64_t ask_for_group(struct shim_registry *registry, const char *expected)
 {
     static struct shim_answer answer;
     struct tccl_error why = {""};
+    for (int i = 0; i < 2; i++)
+        members[i].sees = 1u << i; /* no NVML is asked */
+    comm.ranks = 2;
+    CHECK_INT(shim_decide(&plan, registry, &comm, members, 2, &answer, NULL, &why), -1);
+    CHECK_STR(why.text, expected);
+    CHECK(answer.no_gain == (tccld != SILENT));
+    return patience;
+}
+
+TEST(late_answer)
+{
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     pthread_t thread;
     usual(2);
-    for (int i = 0; i < 2; i++)
-        members[i].sees = 1u << i; /* no NVML is asked */
-    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/tccl-decide-%d", getpid());
+    tccld = REAL;
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", check_at("sock"));
     snprintf(plan.socket, sizeof(plan.socket), "%s", address.sun_path);
     int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_INT(bind(listening, (struct sockaddr *)&address, sizeof(address)), 0);
     CHECK_INT(listen(listening, 5), 0);
     CHECK_INT(pthread_create(&thread, NULL, answer_late, &listening), 0);
-    CHECK_INT(shim_decide(&plan, NULL, &comm, members, 2, &answer, NULL, &why), -1);
-    CHECK_STR(why.text, "late");
-    CHECK(answer.no_gain);
+    CHECK_INT(ask_for_group(NULL, "late"), 2000000);
+    shutdown(listening, SHUT_RDWR); /* if nobody has come */
     pthread_join(thread, NULL);
     close(listening);
-    unlink(address.sun_path);
+}
+
+/* A communicator of all GPUs of two nodes with three rings, which this node would build. Returns
+ * whether it builds them, not one alone. */
+static bool settle_rings(struct shim_registry *registry)
+{
+    comm.key++;
+    comm.ranks = 8;
+    plan.chain.rings.n = 3;
+    struct shim_entry *entry = shim_registry_entry(registry, comm.key, 4);
+    for (int i = 0; entry && i < 4; i++)
+        shim_entry_asked(entry, shim_entry_join(entry, &members[i]), SHIM_BUFFERS_FILES,
+                         SHIM_NET_OPEN);
+    good = true;
+    will = -1;
+    CHECK(entry && shim_settle(&plan, registry, entry, &comm) == SHIM_USE);
+    good = false;
+    plan.chain.rings.n = 0;
+    return entry && shim_entry_answer(entry)->graph_size == 0;
+}
+
+/* A tccld that hangs is waited for once, until it answers again, and costs no node its rings. A
+ * node that is not heard is waited for once in the step, and costs no group its chain. */
+TEST(silence)
+{
+    struct tccl_error why = {""};
+    usual(8);
+    plan.n_nodes = 2;
+    plan.step_gpus = 8;
+    snprintf(plan.folder, sizeof(plan.folder), "5%015x", (unsigned)getpid());
+    struct shim_registry *registry = shim_registry_open(&plan, &why);
+    CHECK(registry != NULL);
+    if (!registry)
+        return;
+    tccld = SILENT;
+    CHECK_INT(ask_for_group(registry, "silent"), 2000000);
+    CHECK_INT(ask_for_group(registry, "silent"), 50000);
+    agreed = 1;
+    CHECK(settle_rings(registry));
+    CHECK_INT(will, true);
+    tccld = PROMPT;
+    CHECK_INT(ask_for_group(registry, "left"), 50000);
+    agreed = -1;
+    CHECK(!settle_rings(registry));
+    CHECK_INT(will, true);
+    agreed = 1;
+    settle_rings(registry);
+    CHECK_INT(will, false); /* nobody waits again */
+    CHECK_INT(ask_for_group(registry, "left"), 2000000);
+    CHECK(unlink(check_printf("/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index)) == 0);
 }
