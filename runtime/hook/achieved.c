@@ -79,6 +79,7 @@ struct shim_sample {
 
 static struct watch {
     const void *handle; /* NULL: free */
+    const void *comm;   /* its handle, also once it has ended */
     int ranks, rank;
     tccl_bus gpu;
     const struct shim_entry *entry; /* NULL: it has none, and is not steered */
@@ -191,7 +192,7 @@ static const char *algorithm_of(const struct watch *watch, int size, int nodes, 
     if (wanted && (strcasecmp(wanted, "ring") == 0 || strcasecmp(wanted, "tree") == 0))
         return strcasecmp(wanted, "ring") == 0 ? "ring" : watch->gathers[size] ? NULL : "tree";
     shim_nccllog_read();
-    switch (shim_nccllog_connected()) {
+    switch (shim_nccllog_connected(watch->comm)) {
     case SHIM_CONNECTED_RINGS:
         return "ring";
     case SHIM_CONNECTED_TREES:
@@ -323,8 +324,12 @@ void shim_achieved_begin(const void *handle, int ranks, int rank, tccl_bus gpu,
             continue;
         bool free = !watch->handle;
         if (free) {
-            *watch = (struct watch){
-                .ranks = ranks, .rank = rank, .gpu = gpu, .entry = entry, .nccl = nccl};
+            *watch = (struct watch){.comm = handle,
+                                    .ranks = ranks,
+                                    .rank = rank,
+                                    .gpu = gpu,
+                                    .entry = entry,
+                                    .nccl = nccl};
             __atomic_fetch_add(&shim_achieved_count, 1, __ATOMIC_SEQ_CST);
             shim_store(&watch->handle, handle);
         }

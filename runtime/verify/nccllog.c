@@ -54,6 +54,7 @@ struct member {
     bool trees, unclear;
     bool by_edges;           /* the log has no lines of its rings: they are known by their edges */
     bool rings, trees_first; /* which of them were connected */
+    int in_init;             /* SHIM_CONNECTED_…, by the init's own thread */
     int n_channels;
     struct shim_part channels[SHIM_CHANNELS];
 };
@@ -241,6 +242,8 @@ static void note_edge(const struct shim_line *line)
 static void note_rings(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
+    if (member)
+        member->in_init |= SHIM_CONNECTED_RINGS;
     for (int i = 0; !member && i < MEMBERS; i++)
         if (notes.members[i].order && !notes.members[i].done &&
             notes.members[i].connects == line->tid)
@@ -256,6 +259,8 @@ static void note_trees(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid), *expected = NULL;
     int n = 0;
+    if (member)
+        member->in_init |= SHIM_CONNECTED_TREES;
     for (int i = 0; !member && i < MEMBERS; i++) {
         struct member *one = &notes.members[i];
         if (!one->order || !one->complete || one->done)
@@ -660,11 +665,22 @@ int shim_nccllog_built(const void *comm, tccl_bus gpu, int rank, int ranks, bool
     return member ? 0 : -1;
 }
 
-int shim_nccllog_connected(void)
+int shim_nccllog_connected(const void *comm)
 {
+    enum { BOTH = SHIM_CONNECTED_RINGS | SHIM_CONNECTED_TREES };
+    const struct member *newest = NULL;
     if (!lock())
         return 0;
     int connected = notes.connected;
+    for (int i = 0; i < MEMBERS; i++) {
+        const struct member *member = &notes.members[i];
+        if (member->order && member->comm == (uint64_t)(uintptr_t)comm &&
+            (!newest || member->order > newest->order))
+            newest = member;
+    }
+    /* Of several communicators it is known where their inits connect them. */
+    if (connected == BOTH && notes.order > 1 && !(newest && newest->in_init == BOTH))
+        connected = 0;
     unlock();
     return connected;
 }

@@ -122,9 +122,10 @@ int shim_nccllog_built(const void *comm, tccl_bus gpu, int rank, int ranks, bool
                        struct shim_built *built);
 
 /* What NCCL says that it has connected in any communicator of this process so far, by the log as
- * far as it has been read. 0: nothing, or there is no log. */
+ * far as it has been read; both only where comm (an ncclComm_t) has them. 0: nothing, or it is not
+ * known whose, or there is no log. */
 enum { SHIM_CONNECTED_RINGS = 1, SHIM_CONNECTED_TREES = 2 };
-int shim_nccllog_connected(void);
+int shim_nccllog_connected(const void *comm);
 
 /* This thread begins a collective of a communicator; all that it has begun are over. From 2.22 on,
  * where the driver offers cuMem, NCCL connects a communicator then, in any thread, and the lines do

@@ -127,11 +127,13 @@ int __wrap_shim_ask_achieved(const struct shim_plan *plan, const struct shim_fig
 }
 
 static int connected;
-int __wrap_shim_nccllog_connected(void);
+static char comm[2], stream[1];
+int __wrap_shim_nccllog_connected(const void *handle);
 void __wrap_shim_nccllog_read(void);
 
-int __wrap_shim_nccllog_connected(void)
+int __wrap_shim_nccllog_connected(const void *handle)
 {
+    CHECK(handle == comm);
     return connected;
 }
 
@@ -147,8 +149,6 @@ int __wrap_shim_device_current(tccl_bus *gpu, struct tccl_error *why)
     *gpu = current;
     return why != NULL;
 }
-
-static char comm[2], stream[1];
 
 BEFORE
 {

@@ -407,7 +407,6 @@ TEST(trees)
     say(text, 80, "Connected all trees"); /* whose? */
     take(text);
     CHECK(!built_of(15).trees && !built_of(16).trees);
-    CHECK(shim_nccllog_connected() & SHIM_CONNECTED_TREES); /* somebody's */
     shim_nccllog_expect(comm(15));
     take(text);
     CHECK(built_of(15).trees && !built_of(15).connected && !built_of(16).trees);
@@ -472,13 +471,6 @@ TEST(pieces)
               (long)(strchr(start, '\n') + 1 - start));
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:31:00.0"), 0, 3, true, &built), -1);
     CHECK_INT(shim_nccllog_take("", 0, PID), 0);
-}
-
-TEST(connected)
-{
-    say_one(81, "Connected all rings");
-    CHECK(shim_nccllog_connected() & SHIM_CONNECTED_RINGS);
-    CHECK_INT(shim_nccllog_connected() & ~(SHIM_CONNECTED_RINGS | SHIM_CONNECTED_TREES), 0);
 }
 
 /* ---- where the log is ---- */
@@ -620,6 +612,30 @@ TEST_IN_CHILD(no_descriptors)
     struct rlimit limit = {3, 3};
     CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22907));
+}
+
+/* Rings and trees are a communicator's where its init connects them, or where it is alone. */
+TEST_IN_CHILD(connected)
+{
+    enum { BOTH = SHIM_CONNECTED_RINGS | SHIM_CONNECTED_TREES };
+    char text[1024] = "";
+    shim_nccllog_answer("NCCL_DEBUG", 22907); /* what was read before is the parent's */
+    CHECK_INT(shim_nccllog_connected(comm(31)), 0);
+    begin_comm(31, 1, 2);
+    say_one(81, "Connected all rings");
+    CHECK_INT(shim_nccllog_connected(comm(31)), SHIM_CONNECTED_RINGS);
+    say_one(81, "Connected all trees");
+    CHECK_INT(shim_nccllog_connected(comm(31)), BOTH);
+    begin_comm(32, 1, 2); /* from now on they may be anybody's */
+    CHECK_INT(shim_nccllog_connected(comm(31)), 0);
+    CHECK_INT(shim_nccllog_connected(comm(32)), 0);
+    say_init(text, 33, 1, 4, 0x1f, "START");
+    say(text, 33, "Connected all rings");
+    say(text, 33, "Connected all trees");
+    say_init(text, 33, 1, 4, 0x1f, "COMPLETE");
+    take(text);
+    CHECK_INT(shim_nccllog_connected(comm(33)), BOTH);
+    CHECK_INT(shim_nccllog_connected(comm(31)), 0);
 }
 
 /* The child of a process with a log has none, and does not disturb it. */
