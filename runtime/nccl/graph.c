@@ -119,7 +119,8 @@ static bool knows_tree(const struct shim_nominal *tree)
 
 /* Within a node NCCL's search may find no trees with as many channels as there are rings, and has
  * a single one then, and a single ring. And of one GPU on each node whatever is connected first is
- * the way between two of them: trees, PAT (which has the trees' NICs), or the ring. */
+ * the way between two of them: trees, PAT (which has the trees' NICs), or the ring. No tree is
+ * planned for a single GPU. */
 static bool has_trees_along(const struct shim_chain *chain)
 {
     const struct tccl_named_chain *first = &chain->rings.chains[0];
