@@ -28,7 +28,8 @@ struct placed {
 struct judged {
     struct tccl_table *table;
     uint32_t felt; /* links that take something from it */
-    bool wanting;  /* a search may find better ones */
+    bool wanting;  /* a search may find better ones, */
+    bool asked;    /* and a step has asked */
 };
 
 struct own {
@@ -46,7 +47,7 @@ struct own {
     struct tccl_since since;
     unsigned n_since; /* how often that has changed, or the profile */
     struct judged judged[JUDGED];
-    int n_judged; /* so far; the next one takes the place of the oldest */
+    int next_judged; /* whose place is taken next */
     struct tccl_model
         *model; /* of the machine as it is now; NULL: not made yet, or the profile's */
     bool modelled;
@@ -221,38 +222,72 @@ const struct tccl_model *own_model(struct own *own)
     return own->model ? own->model : model;
 }
 
-/* The table of a GPU set as the machine is now, and which of its links that feels: valid until the
- * next question. */
-static const struct tccl_table *table_of(struct own *own, uint32_t gpus, uint32_t *felt,
-                                         struct tccl_error *err)
+/* The table of a GPU set as the machine is now; *judged has it where links carry less. */
+static const struct tccl_table *judge(struct own *own, uint32_t gpus, struct judged *judged,
+                                      struct tccl_error *err)
 {
     const struct tccl_since *since = since_of(own);
     const struct tccl_table *table = tccl_profile_table(own->profile, gpus, err);
-    *felt = 0;
+    *judged = (struct judged){.felt = 0};
     if (!table || !since || since->narrowed.n == 0)
         return table;
-    for (int i = 0; i < JUDGED; i++)
-        if (own->judged[i].table && own->judged[i].table->gpus == gpus) {
-            *felt = own->judged[i].felt;
-            return own->judged[i].table;
-        }
-    struct judged *judged = &own->judged[own->n_judged++ % JUDGED];
-    tccl_table_free(judged->table);
     judged->table =
         tccl_narrowed_table(table, &own->machine, &since->narrowed, own_model(own), &judged->felt);
     if (!judged->table)
         return table;
     judged->wanting = (own->model || !tccl_profile_model(own->profile, NULL)) &&
                       !tccl_narrowed_suffices(table, judged->table, 0.95);
-    *felt = judged->felt;
     return judged->table;
+}
+
+static struct judged *find_judged(struct own *own, uint32_t gpus)
+{
+    for (int i = 0; i < JUDGED; i++)
+        if (own->judged[i].table && own->judged[i].table->gpus == gpus)
+            return &own->judged[i];
+    return NULL;
+}
+
+static bool is_wanted(const struct judged *judged)
+{
+    return judged->table && judged->wanting && judged->asked;
+}
+
+/* The oldest that isn't wanted, where there is such. */
+static struct judged *next_place(struct own *own)
+{
+    for (int i = 0; i < JUDGED && is_wanted(&own->judged[own->next_judged]); i++)
+        own->next_judged = (own->next_judged + 1) % JUDGED;
+    struct judged *place = &own->judged[own->next_judged];
+    own->next_judged = (own->next_judged + 1) % JUDGED;
+    return place;
+}
+
+/* The same, kept: valid until the next question. asked: by a step. *felt: which of its links that
+ * feels. */
+static const struct tccl_table *table_of(struct own *own, uint32_t gpus, bool asked, uint32_t *felt,
+                                         struct tccl_error *err)
+{
+    struct judged *kept = find_judged(own, gpus), judged;
+    const struct tccl_table *table = kept ? kept->table : judge(own, gpus, &judged, err);
+    *felt = 0;
+    if (!kept && !(table && judged.table))
+        return table;
+    if (!kept) {
+        kept = next_place(own);
+        tccl_table_free(kept->table);
+        *kept = judged;
+    }
+    kept->asked = kept->asked || asked;
+    *felt = kept->felt;
+    return table;
 }
 
 bool own_wants(struct own *own, struct own_wanted *wanted)
 {
     const struct tccl_since *since = since_of(own);
     struct judged *judged = own->judged;
-    while (judged < own->judged + JUDGED && !(judged->table && judged->wanting))
+    while (judged < own->judged + JUDGED && !is_wanted(judged))
         judged++;
     if (judged == own->judged + JUDGED || !since || !own->profile)
         return false;
@@ -268,13 +303,12 @@ bool own_wants(struct own *own, struct own_wanted *wanted)
 
 void own_found(struct own *own, const struct own_wanted *wanted, const struct tccl_table *found)
 {
-    for (int i = 0; i < JUDGED && found && wanted->since == own->n_since; i++) {
-        struct tccl_table *table = own->judged[i].table;
-        if (table && table->gpus == wanted->gpus && strcmp(table->machine, found->machine) == 0) {
-            tccl_narrowed_add(table, found, wanted->model ? own->model : NULL);
-            drop_classes(own);
-        }
-    }
+    struct judged *judged = find_judged(own, wanted->gpus);
+    if (!judged || !found || wanted->since != own->n_since ||
+        strcmp(judged->table->machine, found->machine) != 0)
+        return;
+    tccl_narrowed_add(judged->table, found, wanted->model ? own->model : NULL);
+    drop_classes(own);
 }
 
 static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres,
@@ -308,7 +342,7 @@ int own_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *g
 const struct tccl_table *own_table(struct own *own, uint32_t gpus)
 {
     uint32_t felt;
-    return own->profile ? table_of(own, gpus, &felt, NULL) : NULL;
+    return own->profile ? table_of(own, gpus, false, &felt, NULL) : NULL;
 }
 
 const struct tccl_together *own_together(struct own *own, struct tccl_error *err)
@@ -322,7 +356,8 @@ const struct tccl_together *own_together_read(struct own *own, bool *stale)
     return own->profile ? tccl_profile_together_read(own->profile, stale) : NULL;
 }
 
-/* Looks at one set. A set without a table may be the best one: then none is known to be. */
+/* Looks at one set. A set without a table may be the best one: then none is known to be. What no
+ * step has is not kept. */
 static void look_at_place(struct own *own, int rings, struct placed *placed)
 {
     const struct tccl_since *since = since_of(own);
@@ -330,10 +365,15 @@ static void look_at_place(struct own *own, int rings, struct placed *placed)
                      ? true /* none is like another one */
                      : tccl_profile_first(own->profile, placed->next) == placed->next;
     first = first && !(since && placed->next & since->gone);
-    const struct tccl_table *table = first ? own_table(own, placed->next) : NULL;
+    struct judged *kept = find_judged(own, placed->next), judged = {NULL};
+    const struct tccl_table *table = !first ? NULL
+                                     : kept ? kept->table
+                                            : judge(own, placed->next, &judged, NULL);
     struct tccl_beside nobody = {.machine = &own->machine};
     struct tccl_launched step = {.gbps = 0}; /* others are as good as their first one */
-    if (first && (!table || tccl_launch_choose(&nobody, table, rings, &step, NULL) != 0)) {
+    const bool known = table && tccl_launch_choose(&nobody, table, rings, &step, NULL) == 0;
+    tccl_table_free(judged.table);
+    if (first && !known) {
         *placed = (struct placed){.done = true};
         return;
     }
@@ -403,7 +443,7 @@ static struct shared_class *make_class(struct own *own, uint32_t gpus, enum tccl
                                        struct tccl_error *err)
 {
     uint32_t felt;
-    const struct tccl_table *table = table_of(own, gpus, &felt, err);
+    const struct tccl_table *table = table_of(own, gpus, true, &felt, err);
     struct tccl_machine machine = own->machine;
     if (!table)
         return NULL;
