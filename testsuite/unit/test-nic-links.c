@@ -9,6 +9,7 @@
 static int changes, lines; /* of what plans go by; in the log */
 static bool narrow;        /* do plans go by a link that carries less? */
 static int64_t clock_ms;
+static int submitted; /* looks */
 
 static void hear_own(struct own *own, const struct tccl_since *since)
 {
@@ -26,6 +27,8 @@ static void hear_line(const char *fmt, ...)
 #define own_since hear_own
 #define log_line hear_line
 #define metrics_worse(metrics, links, devices) (void)(metrics)
+#define own_links(own, down) (void)(own)
+#define pool_submit(pool, run, done, task) ((void)(run), submitted++, 0)
 #define tccl_now_ms() clock_ms
 #include "tccld/join/nic-links.c"
 #undef tccl_now_ms
@@ -135,12 +138,18 @@ TEST(many)
     CHECK(down.n > NIC_LINKS_MAX - 8 && down.n <= NIC_LINKS_MAX);
 }
 
-/* One look at a link that carries that many GB/s of 24. */
-static void look(struct nic_links *links, double gbps)
+/* A link carries that many GB/s of 24. */
+static void see(struct nic_links *links, double gbps)
 {
     links->since = (struct tccl_since){.machine = "m", .narrowed.n = gbps < 24};
     links->since.narrowed.links[0] =
         (struct tccl_narrow){.gpus = 2, .gbps = {gbps, gbps}, .text = "link of GPU 1 is x4"};
+}
+
+/* One look at it. */
+static void look(struct nic_links *links, double gbps)
+{
+    see(links, gbps);
     hear_since(links);
     clock_ms += (int64_t)PERIOD_MS * links->until_since;
 }
@@ -177,4 +186,37 @@ TEST(comes_and_goes)
         CHECK(!narrow);
     }
     CHECK(all > 60);
+}
+
+/* A reload while a look is under way has all of it looked at behind that. Two looks a moment apart
+ * are one; what is seen a second later counts. */
+TEST(hurries)
+{
+    struct tccl_conf conf = {.node = "n1"};
+    struct daemon daemon = {.conf = &conf};
+    struct nic_links links = {.daemon = &daemon};
+    look(&links, 24);
+    narrow = false;
+    submitted = 0;
+    nic_links_hurry(&links);
+    CHECK(submitted == 1 && links.with_since);
+    nic_links_hurry(&links);
+    nic_links_hurry(&links);
+    CHECK_INT(submitted, 1);
+    see(&links, 6);
+    on_looked(&links);
+    CHECK(submitted == 2 && links.with_since && !narrow);
+    clock_ms += 3;
+    on_looked(&links);
+    CHECK(submitted == 2 && !links.looking && !narrow);
+    on_time(-1, 0, &links); /* the period's */
+    CHECK(submitted == 3 && links.with_since);
+    clock_ms += TWICE_MS - 3;
+    on_looked(&links);
+    CHECK(narrow);
+    for (int i = 1; i <= SINCE_EVERY; i++) { /* sure: all of it every third time */
+        on_time(-1, 0, &links);
+        CHECK_INT(links.with_since, i == SINCE_EVERY);
+        on_looked(&links);
+    }
 }

@@ -22,7 +22,7 @@
 #include "tccld/main/threads.h"
 
 enum { PERIOD_MS = 10000, STOP_MS = 100, MAX_PORTS = 8, MAX_ENTRIES = 4096 };
-enum { SINCE_EVERY = 3 /* looks */, SAID_MS = 3600000 };
+enum { SINCE_EVERY = 3 /* looks */, TWICE_MS = 1000, SAID_MS = 3600000 };
 
 struct nic_links {
     struct daemon *daemon;
@@ -32,12 +32,13 @@ struct nic_links {
     struct tccl_since since;    /* and this, where it is to look at that, too, by these */
     char machine[PATH_MAX], cache_dir[PATH_MAX];
     bool with_since;
-    struct tccl_since known, doubted; /* what counts, and what was seen once */
+    struct tccl_since known, doubted; /* what counts, and what was seen once, */
+    int64_t doubted_ms;               /* first then */
     int looks;                        /* so far, of what has become worse */
     int until_since;                  /* looks until that is looked at again */
     struct tccl_since said;           /* what is worse, as the log had it last */
     int64_t said_ms;
-    bool looking, ending;
+    bool looking, ending, hurried; /* hurried: all of it is looked at next, at once */
 };
 
 /* ---- in the thread ---- */
@@ -131,15 +132,18 @@ static void run_look(void *task)
 
 /* ---- on the event loop ---- */
 
-/* What is better counts at once. What is worse counts when it is seen a second time, since a link
- * may be training just now, and one that comes and goes is best left alone; at the start at once.
- */
+/* What is better counts at once. What is worse counts when it is seen a second time, a second later
+ * or more, since a link may be training just now, and one that comes and goes is best left alone;
+ * at the start at once. */
 static void hear_since(struct nic_links *links)
 {
     const struct tccl_since *seen = &links->since;
-    bool sure = links->looks++ == 0 || tccl_since_no_worse(seen, &links->known) ||
-                tccl_since_equal(seen, &links->doubted);
+    const int64_t now_ms = tccl_now_ms();
+    if (!tccl_since_equal(seen, &links->doubted))
+        links->doubted_ms = now_ms;
     links->doubted = *seen;
+    bool sure = links->looks++ == 0 || tccl_since_no_worse(seen, &links->known) ||
+                now_ms >= links->doubted_ms + TWICE_MS;
     links->until_since = sure ? SINCE_EVERY : 1;
     if (!sure || tccl_since_equal(seen, &links->known))
         return;
@@ -150,13 +154,15 @@ static void hear_since(struct nic_links *links)
     /* Of a link that comes and goes, the log says the same once in an hour. */
     const struct tccl_since *now = &links->known;
     if (!now->narrowed.n ||
-        (tccl_since_no_worse(now, &links->said) && tccl_now_ms() < links->said_ms + SAID_MS))
+        (tccl_since_no_worse(now, &links->said) && now_ms < links->said_ms + SAID_MS))
         return;
     for (int i = 0; i < now->narrowed.n; i++)
         log_line("rings are planned anew: %s", now->narrowed.links[i].text);
     links->said = *now;
-    links->said_ms = tccl_now_ms();
+    links->said_ms = now_ms;
 }
+
+static void on_time(evutil_socket_t fd, short what, void *argument);
 
 static void on_looked(void *task)
 {
@@ -167,6 +173,8 @@ static void on_looked(void *task)
     own_links(links->daemon->own, &links->down);
     if (links->with_since)
         hear_since(links);
+    if (links->hurried)
+        on_time(-1, 0, links);
 }
 
 static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
@@ -174,15 +182,16 @@ static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument
     struct nic_links *links = argument;
     if (links->looking)
         return;
-    links->with_since = --links->until_since <= 0;
+    links->with_since = links->hurried || --links->until_since <= 0;
     snprintf(links->machine, sizeof(links->machine), "%s", links->daemon->conf->machine);
     snprintf(links->cache_dir, sizeof(links->cache_dir), "%s", links->daemon->conf->cache_dir);
     links->looking = pool_submit(links->pool, run_look, on_looked, links) == 0;
+    links->hurried = links->hurried && !links->looking;
 }
 
 void nic_links_hurry(struct nic_links *links)
 {
-    links->until_since = 0;
+    links->hurried = true;
     on_time(-1, 0, links);
 }
 

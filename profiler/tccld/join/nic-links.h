@@ -25,6 +25,6 @@ struct nic_links;
 /* Looks now and every ten seconds, in a thread of its own, and has own_links know what has changed.
  * NULL with err. */
 struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err);
-/* Looks now, at all of it; not where a look is under way. */
+/* Looks now, at all of it; where a look is under way behind that. */
 void nic_links_hurry(struct nic_links *links);
 void nic_links_free(struct nic_links *links); /* NULL is fine */
