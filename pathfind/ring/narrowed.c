@@ -344,7 +344,8 @@ static void keep(struct tccl_table *table, const struct tccl_result *found)
         tccl_table_keep_other(table, &found->chain, found->gbps);
     while ((own = tccl_table_next(table, own, TCCL_OTHERS | TCCL_SETS)))
         if (own->part == found->part && own->gbps == found->gbps &&
-            tccl_chain_equal(&own->chain, &found->chain))
+            (found->set ? tccl_ring_set_equal(own->set, found->set)
+                        : tccl_chain_equal(&own->chain, &found->chain)))
             own->ends = found->ends;
 }
 
@@ -356,8 +357,12 @@ void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
     double bound, best = model ? 0 : MORE * best_alone(table, &bound);
     if (model)
         ring->bound = fmax(ring->gbps, fmin(ring->bound, own->bound));
-    if (own->chain.n_gpus && reached(own) > fmax(reached(ring), best))
+    if (own->chain.n_gpus && reached(own) > fmax(reached(ring), best)) {
+        struct tccl_result before = *ring;
+        before.part = TCCL_OTHER;
         put(ring, own);
+        keep(table, &before);
+    }
     for (own = NULL; (own = tccl_table_next(found, own, TCCL_OTHERS | TCCL_SETS));)
         if (own->chain.closed && reached(own) >= best)
             keep(table, own);

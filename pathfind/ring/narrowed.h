@@ -65,7 +65,8 @@ bool tccl_narrowed_suffices(const struct tccl_table *before, const struct tccl_t
 
 /* Adds what a search has found for the same GPUs of the node alone: by that model, or (NULL) by
  * what was measured (search/recall.h), which is a guess, and counts where it is better than all
- * that was measured by more than such a guess is off. */
+ * that was measured by more than such a guess is off. The best ring so far stays among the others.
+ */
 void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
                        const struct tccl_model *model);
 

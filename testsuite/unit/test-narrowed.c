@@ -103,3 +103,60 @@ TEST(rings)
     for (size_t i = 0; i < COUNT(names); i++)
         try_machine(names[i], parts, COUNT(parts));
 }
+
+static const struct tccl_result *find(const struct tccl_table *table,
+                                      const struct tccl_chain *chain)
+{
+    const struct tccl_result *own = NULL;
+    while ((own = tccl_table_next(table, own, TCCL_SINGLES)) &&
+           !tccl_chain_equal(&own->chain, chain))
+        ;
+    return own;
+}
+
+/* A guess that is better than the ring that was measured does not take its place: both stay. */
+TEST(guessed)
+{
+    const struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    owned(tables) struct tccl_model_tables *tables = tccl_model_tables_new(model, NULL);
+    const struct tccl_narrowed none = {.n = 0};
+    uint32_t felt;
+    owned(table) struct tccl_table *table =
+        tccl_narrowed_table(tccl_model_tables_get(tables, 0xf, ERR), machine, &none, NULL, &felt);
+    owned(table) struct tccl_table *found = tccl_table_new(machine, 0xf);
+    struct tccl_result *ring = tccl_table_ring(table), *guess = tccl_table_ring(found);
+    ring->ends = 120;
+    const struct tccl_result before = *ring;
+    *guess = before;
+    guess->gbps *= 2;
+    guess->chain.gpus[0] = before.chain.gpus[1];
+    guess->chain.gpus[1] = before.chain.gpus[0];
+    tccl_narrowed_add(table, found, NULL);
+    CHECK(tccl_chain_equal(&tccl_table_ring(table)->chain, &guess->chain));
+    const struct tccl_result *kept = find(table, &before.chain);
+    CHECK(kept && kept->gbps == before.gbps && kept->ends == before.ends);
+}
+
+/* Of two sets that begin with the same ring each has its own ends. */
+TEST(sets)
+{
+    const struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    owned(tables) struct tccl_model_tables *tables = tccl_model_tables_new(model, NULL);
+    const struct tccl_chain ring = tccl_table_ring(tccl_model_tables_get(tables, 0xf, ERR))->chain;
+    owned(table) struct tccl_table *table = tccl_table_new(machine, 0xf);
+    owned(table) struct tccl_table *found = tccl_table_new(machine, 0xf);
+    for (int n = 2; n <= 3; n++) {
+        const struct tccl_ring_set set = {.n = n, .rings = {ring, ring, ring}};
+        tccl_table_keep_set(found, &set, 7, INFINITY);
+    }
+    struct tccl_result *own = NULL;
+    while ((own = tccl_table_next(found, own, TCCL_SETS)))
+        own->ends = (uint8_t)(100 + 10 * own->set->n);
+    tccl_narrowed_add(table, found, NULL);
+    int sets = 0;
+    for (own = NULL; (own = tccl_table_next(table, own, TCCL_SETS)); sets++)
+        CHECK_INT(own->ends, 100 + 10 * own->set->n);
+    CHECK_INT(sets, 2);
+}
