@@ -131,10 +131,10 @@ int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profil
 enum { TCCL_FIRST_SETS = 600 };
 
 /* Lists the sets that a person wants to know of any machine, what says most first: GPUs and NICs
- * with their own memory, GPUs among each other; a GPU writing and reading at once, two GPUs on one
- * memory, both ways between two GPUs and at a NIC, two ways out of a switch; then the memories
- * farther away. Of large
- * machines the first TCCL_FIRST_SETS. Returns how many and *sets (the caller's), or -1 with err. */
+ * with their own memory, two ways out of a switch, GPUs among each other; a GPU writing and reading
+ * at once, two GPUs on one memory, both ways between two GPUs and at a NIC; then the memories
+ * farther away. Of large machines the first TCCL_FIRST_SETS. Returns how many and *sets (the
+ * caller's), or -1 with err. */
 int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
                     struct tccl_error *err);
 

@@ -1,5 +1,5 @@
-/* firstsets.c: the transfers that a report shows: each alone, both ways at once, two at one
- * memory, and two out of a switch. */
+/* firstsets.c: the transfers that a report shows: each alone, two out of a switch, both ways at
+ * once, and two at one memory. */
 #include "fill/fill.h"
 
 #include <stdlib.h>
@@ -132,6 +132,7 @@ int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
     if (!list.sets)
         return tccl_fail(err, "out of memory");
     add_memories(&list, 0, false);
+    add_switches(&list);
     add_peers(&list);
     add_duplex(&list);
     /* Two writers, or two readers, of one memory. */
@@ -144,7 +145,6 @@ int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
                     tccl_transfer_make(device(TCCL_GPU, second), reads,
                                        device(TCCL_MEMORY, memory))});
     }
-    add_switches(&list);
     for (int place = 1; place < machine->n_memories; place++)
         add_memories(&list, place, false);
     *sets = list.sets;

@@ -130,7 +130,8 @@ static int count_tables(void)
 TEST(first_sets)
 {
     cleanup_free struct tccl_set *sets = NULL, *large = NULL;
-    struct tccl_machine machine = sample_machine(), big = {.n_gpus = 16, .n_memories = 16};
+    struct tccl_machine machine = sample_machine(),
+                        big = {.n_gpus = 16, .n_memories = 16, .n_switches = 4};
     const char *const wanted[] = {"g3>m0",       "g3<m0",       "g0>g3",       "g3<g0",
                                   "g0>m0 g0<m0", "g2>m1 g3>m1", "g0<m0 g1<m0", "g0>g1 g1>g0",
                                   "n0>g1",       "n0<m1",       "n0>m0 n0<m0"};
@@ -146,10 +147,17 @@ TEST(first_sets)
             found += tccl_set_equal(&sets[i], &one);
     }
     CHECK_INT(found, COUNT(wanted));
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
+        big.gpus[i].parent = i / 4;
         for (int j = 0; j < 16; j++)
             big.p2p[i][j] = i != j;
+    }
     CHECK_INT(tccl_first_sets(&big, &large, ERR), TCCL_FIRST_SETS);
+    /* Two ways out of each switch, one of them to each other one, are among them. */
+    for (int i = found = 0; i < TCCL_FIRST_SETS; i++)
+        found += large[i].count == 2 && tccl_transfer_target(large[i].transfers[0]).kind !=
+                                            tccl_transfer_target(large[i].transfers[1]).kind;
+    CHECK_INT(found, 4 * 3);
 }
 
 /* Ring sets of all GPUs, and what the best one of several nodes reaches. */
