@@ -71,7 +71,7 @@ int tccl_facts_read(sqlite3_value **values, unsigned looks, struct tccl_facts *f
     if (looks & TCCL_LOOK(member))                                                                 \
         facts->member = text_of(values[n++]);
     TCCL_FACTS(READ_WHOLE, READ_REAL, READ_TEXT)
-    TCCL_FIGURES(READ_WHOLE, READ_REAL, READ_TEXT)
+    TCCL_FIGURES(READ_WHOLE, READ_REAL, READ_TEXT, READ_TEXT)
     if ((looks & TCCL_LOOK_SHOWN) == TCCL_LOOK_SHOWN)
         facts->shown = tccl_shown(facts->state, facts->reason, facts->reason_class, facts->built,
                                   facts->built_reason, facts->step);

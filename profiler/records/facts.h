@@ -11,16 +11,16 @@
 #include "base/reason.h"
 
 /* In the order of the index, which begins with start and ends with TCCL_FIGURES, at which is looked
- * where a record has them. To look at one more column, add its name: a store that is opened then
- * makes the index anew. */
+ * where a record has them. LISTED: the index has it among those of which filters have lists. To
+ * look at one more column, add its name: a store that is opened then makes the index anew. */
 /* clang-format off */
 #define TCCL_FACTS(WHOLE, REAL, TEXT)                                                              \
     WHOLE(id) TEXT(state) TEXT(built) TEXT(reason_class)                                           \
     WHOLE(n_nodes) WHOLE(gpus) WHOLE(neighbours)                                                   \
     REAL(gbps) REAL(ratio) REAL(alone_gbps) REAL(placed_gbps) REAL(baseline_gbps) WHOLE(solve_us)  \
     WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(nodes) TEXT(node_class)
-#define TCCL_FIGURES(WHOLE, REAL, TEXT)                                                            \
-    WHOLE(job) TEXT(account) TEXT(achieved_with) WHOLE(achieved_from)             \
+#define TCCL_FIGURES(WHOLE, REAL, TEXT, LISTED)                                                    \
+    WHOLE(job) LISTED(account) TEXT(achieved_with) WHOLE(achieved_from)                            \
     REAL(achieved_gbps) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
 /* clang-format on */
 
@@ -45,7 +45,7 @@ struct tccl_facts {
 #define TCCL_FACT_REAL(member) double member;
 #define TCCL_FACT_TEXT(member) const char *member;
     TCCL_FACTS(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT)
-    TCCL_FIGURES(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT)
+    TCCL_FIGURES(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT, TCCL_FACT_TEXT)
     struct tccl_shown shown; /* where TCCL_LOOK_SHOWN was read */
 };
 
@@ -53,12 +53,12 @@ struct tccl_facts {
 enum {
 #define TCCL_FACT_PLACE(member) TCCL_FACT_##member,
     TCCL_FACTS(TCCL_FACT_PLACE, TCCL_FACT_PLACE, TCCL_FACT_PLACE)
-        TCCL_FIGURES(TCCL_FACT_PLACE, TCCL_FACT_PLACE, TCCL_FACT_PLACE)
+        TCCL_FIGURES(TCCL_FACT_PLACE, TCCL_FACT_PLACE, TCCL_FACT_PLACE, TCCL_FACT_PLACE)
 };
 #define TCCL_LOOK(member) (1u << TCCL_FACT_##member)
 enum {
 #define TCCL_FACT_LOOK(member) +TCCL_LOOK(member)
-    TCCL_LOOK_FIGURES = TCCL_FIGURES(TCCL_FACT_LOOK, TCCL_FACT_LOOK, TCCL_FACT_LOOK)
+    TCCL_LOOK_FIGURES = TCCL_FIGURES(TCCL_FACT_LOOK, TCCL_FACT_LOOK, TCCL_FACT_LOOK, TCCL_FACT_LOOK)
 };
 #define TCCL_LOOK_SHOWN                                                                            \
     (TCCL_LOOK(state) | TCCL_LOOK(reason) | TCCL_LOOK(reason_class) | TCCL_LOOK(built) |           \

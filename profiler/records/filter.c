@@ -248,7 +248,7 @@ static void write_columns(FILE *sql, unsigned looks, const struct tccl_filter *f
     if (looks & TCCL_LOOK(member))                                                                 \
         fputs(", " #member, sql);
     TCCL_FACTS(WRITE_NAME, WRITE_NAME, WRITE_NAME)
-    TCCL_FIGURES(WRITE_NAME, WRITE_NAME, WRITE_NAME)
+    TCCL_FIGURES(WRITE_NAME, WRITE_NAME, WRITE_NAME, WRITE_NAME)
     for (int i = 0; filter && i < tccl_n_step_fields; i++)
         if (filter->texts[i])
             fprintf(sql, ", %s", tccl_step_fields[i].name);

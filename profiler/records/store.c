@@ -49,8 +49,9 @@ static const char schema[] =
 
 /* It covers all that summaries and filters look at (facts.h). */
 #define NAME(member) ", " #member
+#define NOTHING(member)
 static const char fact_index[] = "CREATE INDEX records_facts ON records (start" TCCL_FACTS(
-    NAME, NAME, NAME) "$filters" TCCL_FIGURES(NAME, NAME, NAME) ")";
+    NAME, NAME, NAME) "$filters" TCCL_FIGURES(NAME, NAME, NAME, NOTHING) ")";
 
 int tccl_store_fail(struct tccl_records *records, struct tccl_error *err)
 {
