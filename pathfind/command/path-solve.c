@@ -192,9 +192,9 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
         answer->nothing = true;
         return 0;
     }
-    /* The class of each stop. */
     if (route_init(&answer->route, nodes->total, err) != 0)
         return -1;
+    /* The class of each stop. */
     for (int i = 0, node = 0; i < nodes->n_groups; i++) {
         const struct group *group = &nodes->groups[i];
         struct node_class *class = nodes_class(nodes, group->source, group->gpus, err);

@@ -82,7 +82,7 @@ struct tccl_candidates {
     double noise;
     const struct tccl_floor *floor;     /* who harms comes last; NULL: nobody is asked */
     const struct tccl_machine *machine; /* of as good ones, but for a little, the one that leaves
-                                         * most room (neighbours.h); NULL: the first one */
+                                         * most room (room.c); NULL: the first one */
     int *work; /* transfers that may still be rated, while there is something; NULL: any number */
     int cost;  /* of these so many with each candidate, beside its own */
 };

@@ -412,9 +412,9 @@ static int line_format(const struct tccl_setlog *log, const struct tccl_set *set
     cleanup_json json_t *json =
         json_pack("{s:s, s:f, s:f, s:s, s:I}", "set", text, "gbps", measurement->gbps, "spread",
                   measurement->spread, "source", log->source, "time", (json_int_t)time(NULL));
-    /* Members that say something only for some measurements. */
     if (!json)
         return -1;
+    /* Members that say something only for some measurements. */
     int rc = 0;
     if (measurement->skew > 0)
         rc |= json_object_set_new(json, "skew", json_real(measurement->skew));

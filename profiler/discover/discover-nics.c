@@ -182,10 +182,10 @@ static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NIC
                                                                                  : NULL;
         char name[TCCL_NAME + TCCL_BUSID + 4];
         snprintf(name, sizeof(name), "%.40s (%s)", nic.nic.name, nic.nic.busid);
-        if (why)
+        if (why) {
             tccl_tally_add(why, name);
-        if (why)
             continue;
+        }
         if (count == TCCL_MAX_NICS)
             return tccl_fail(err, "more than %d NICs: that many are not supported", TCCL_MAX_NICS);
         nics[count++] = nic;

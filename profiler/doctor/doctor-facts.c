@@ -317,16 +317,16 @@ struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, 
     };
     rate.gbps = tccl_doctor_carried(rate.gts, rate.lanes);
     rate.gbps_most = tccl_doctor_carried(rate.gts_most, rate.lanes_most);
-    /* A virtual machine's bridges may claim less than the device behind them has. */
     /* A GPU's link is slow while it has nothing to do. By NVML P0 and P2 are those of work. */
+    bool works = below->nvml && below->nvml->pstate >= 0 && below->nvml->pstate <= 2 &&
+                 below->nvml->n_users > 0;
+    /* A virtual machine's bridges may claim less than the device behind them has. */
     if (rate.gbps <= 0 || rate.gbps_most <= 0 || rate.gts > rate.gts_most ||
         rate.lanes > rate.lanes_most)
         rate.state = TCCL_DOCTOR_LINK_UNKNOWN;
     else if (rate.lanes == rate.lanes_most && rate.gts == rate.gts_most)
         rate.state = TCCL_DOCTOR_LINK_FULL;
-    else if (rate.lanes == rate.lanes_most && below->kind == TCCL_DOCTOR_GPU &&
-             !(below->nvml && below->nvml->pstate >= 0 && below->nvml->pstate <= 2 &&
-               below->nvml->n_users > 0))
+    else if (rate.lanes == rate.lanes_most && below->kind == TCCL_DOCTOR_GPU && !works)
         rate.state = TCCL_DOCTOR_LINK_IDLE;
     else
         rate.state = TCCL_DOCTOR_LINK_DEGRADED;

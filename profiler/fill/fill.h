@@ -47,7 +47,7 @@ int tccl_splits_sets(const struct tccl_split *splits, int n_splits, uint32_t **s
 
 /* What a run does now: measured hardware first gets its matrix (firstsets.c), then the transfers
  * that show which parts of it are alike, --neighbours: what pairs of transfers do to each other
- * (fill.h), then its chains; --neighbours: then what steps do to each other (fill-together.c). */
+ * (pairs.c), then its chains; --neighbours: then what steps do to each other (fill-together.c). */
 enum tccl_fill_phase {
     TCCL_FILL_MATRIX,
     TCCL_FILL_SYMMETRY,

@@ -305,9 +305,9 @@ void shim_achieved_begin(const void *handle, int ranks, int rank, tccl_bus gpu,
                          const struct shim_entry *entry, uint32_t nccl)
 {
     notice_fork();
-    /* Somebody else looks at this job's times: nothing is added to what he sees. */
     if (!handle || ranks < 2)
         return;
+    /* Somebody else looks at this job's times: nothing is added to what he sees. */
     static const char profilers[][32] = {"NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH",
                                          "NSYS_PROFILING_SESSION_ID"};
     const char *wanted = shim_env("TCCL_ACHIEVED");

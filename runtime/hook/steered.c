@@ -65,8 +65,7 @@ static enum shim_verdict compare(const struct watch *watch, const struct shim_an
                               : "no collective was run: NCCL has not connected it";
         if (built->unclear)
             why = "NCCL connected several communicators at once, or trees first: its log does not "
-                  "say "
-                  "which edges are the ring's";
+                  "say which edges are the ring's";
         else if (built->trees && watch->started >= LARGE) {
             snprintf(text, 256, "all-reduces, of up to %zu MiB, went by trees in place of the ring",
                      watch->started >> 20);

@@ -333,11 +333,11 @@ static unsigned kinds_of(const struct tccl_named_rings *rings)
 static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain,
                      struct tccl_error *why)
 {
-    if (get_rings(lines, chain, why) != 0 ||
-        (tccl_line_number(lines, "gbps", 0, most_gbps, &chain->gbps) == 0
-             ? 0
-             : wrong(why, "gbps")) != 0 ||
-        get_baselines(lines, chain, why) != 0 || get_tree(lines, chain, why) != 0 ||
+    if (get_rings(lines, chain, why) != 0)
+        return -1;
+    if (tccl_line_number(lines, "gbps", 0, most_gbps, &chain->gbps) != 0)
+        return wrong(why, "gbps");
+    if (get_baselines(lines, chain, why) != 0 || get_tree(lines, chain, why) != 0 ||
         get_source(lines, chain->source, why) != 0)
         return -1;
     if (kinds_of(&chain->rings) & 1U << TCCL_BY_NICS) /* no NCCL can be made to */

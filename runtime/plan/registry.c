@@ -220,16 +220,16 @@ static int find_key(const struct shim_registry *registry, uint64_t key)
 static int make_entry(struct shim_registry *registry, uint64_t key)
 {
     int at = find_key(registry, 0);
-    /* The file is opened anew for it: programs close descriptors that they did not open, and use
-     * the number for something else. */
     if (at < 0)
         return -1;
+    /* The file is opened anew for it: programs close descriptors that they did not open, and use
+     * the number for something else. */
     struct stat status;
     int fd = open(opened.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -1;
     size_t offset =
-        offsetof(struct shim_registry, entries) + ((size_t)at) * sizeof(struct shim_entry);
+        offsetof(struct shim_registry, entries) + (size_t)at * sizeof(struct shim_entry);
     bool same = !syscall(SYS_fstat, fd, &status) && status.st_dev == opened.device &&
                 status.st_ino == opened.file;
     int result = same ? reserve(fd, offset, sizeof(struct shim_entry)) : -1;

@@ -190,8 +190,8 @@ int acct_filter(json_t *filter, const char *option, const char *text, struct tcc
 /* The name of one of Slurm's special steps (batch, extern, interactive), or NULL. */
 const char *acct_step_name(json_int_t step);
 
-/* acct-summary.c: the days of a summary (profiler/client/README.md, SUMMARY); the rest of it is in
- * acct.h. */
+/* acct-summary.c: the days of a summary (profiler/client/README.md, SUMMARY); the rest of it is
+ * above. */
 
 enum { ACCT_SPANS = 31 };
 /* Consecutive days, folded. */

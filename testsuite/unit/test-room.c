@@ -211,7 +211,7 @@ static bool takes(const struct tccl_machine *machine, const char *text, const ch
     return tccl_set_takes_room(machine, &set, &one.rings[0]);
 }
 
-/* What the words of neighbours.h mean, on a machine with two NICs and four switches of two GPUs. */
+/* What the words of room.c mean, on a machine with two NICs and four switches of two GPUs. */
 TEST(examples)
 {
     const struct tccl_machine *machine = machine_of("dual-8gpu");

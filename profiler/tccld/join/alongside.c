@@ -411,9 +411,9 @@ static void describe_others(struct running *running, const struct tccl_step *joi
     see_all(running, &join->key, &seen);
     know(running, &seen.beside);
     int n = seen.beside.n;
-    /* What each reaches while all run. */
     if (n == 0)
         return;
+    /* What each reaches while all run. */
     struct tccl_beside *beside = &seen.beside;
     struct tccl_side own = {.alone = part.alone};
     struct tccl_worth worth;

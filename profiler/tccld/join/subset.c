@@ -120,12 +120,11 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
     }
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         better |= choice->better[i];
-    answer(lines, better ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT,
-           better ? ""
-                  : (choice->cell.basis == TCCL_BASIS_BOUNDS
-                         ? "what it has beside others is known by bounds only (tccl-profile run "
-                           "--neighbours)"
-                         : "NCCL's own choice is as good"));
+    const char *why_left =
+        choice->cell.basis == TCCL_BASIS_BOUNDS
+            ? "what it has beside others is known by bounds only (tccl-profile run --neighbours)"
+            : "NCCL's own choice is as good";
+    answer(lines, better ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT, better ? "" : why_left);
     uint8_t ends = choice->cell.told_ends ? choice->cell.told_ends : choice->cell.ends;
     chain_lines_put_rates(lines, choice->cell.gbps * tccl_reach(ends, gpus), class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)

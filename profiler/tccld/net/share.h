@@ -24,7 +24,7 @@ struct share {
     bool trusted; /* a trusted user; an address of [peers], or that a trusted user has sent from */
     int open;     /* connections that count for it */
     size_t bytes; /* in buffers of those, when they were counted last */
-    int turns;    /* what it has taken of front.h */
+    int turns;    /* what it has taken of turns (front.h) */
     struct rate rate; /* of a trusted address */
 };
 
