@@ -8,7 +8,7 @@
 
 enum { FIRST, BOTH, LAST, PHASES, WAYS = PHASES * PHASES, TIMES = 30, STEADY = -1 };
 #define RARE 1e-6    /* the part of what takes no time */
-#define SETTLED 1e-4 /* of parts that differ by less from those before */
+#define SETTLED 1e-4 /* rounds that differ by less of themselves from those before */
 
 /* What each rank of each ring does by itself: places among all that may run; -1: nothing. */
 struct block {
@@ -21,6 +21,7 @@ struct party {
     int at; /* its first transfer, among all that may run */
     int first_block, n_blocks;
     int number; /* of those whose phases differ; STEADY: it does one thing all the time */
+    int phases[WAYS];
     double parts[PHASES], round;
 };
 
@@ -28,18 +29,18 @@ struct meeting {
     int n, ways, count; /* sides; ways in which they meet; transfers */
     struct party parties[TCCL_MAX_SIDES];
     struct block blocks[TCCL_MAX_RUNNING];
-    double rates[WAYS][TCCL_MAX_RUNNING]; /* 0: it does not run */
+    double times[WAYS][TCCL_MAX_RUNNING]; /* of a chunk; 0: it does not run */
 };
 
 /* What the party does in one of the ways: of each two with other numbers below 4 all that two can
  * do. */
-static int phase_of(const struct party *party, int way)
+static void find_phases(struct party *party)
 {
     static const int factors[][2] = {{1, 0}, {0, 1}, {1, 1}, {1, 2}};
-    if (party->number == STEADY)
-        return BOTH;
-    const int *own = factors[party->number % 4];
-    return (own[0] * (way % PHASES) + own[1] * (way / PHASES)) % PHASES;
+    const int *own = party->number == STEADY ? NULL : factors[party->number % 4];
+    for (int way = 0; way < WAYS; way++)
+        party->phases[way] =
+            own ? (own[0] * (way % PHASES) + own[1] * (way / PHASES)) % PHASES : BOTH;
 }
 
 /* Blocks wait for their GPU's own copies alone. */
@@ -92,6 +93,7 @@ static int set_up(struct meeting *meeting, const struct tccl_side *const *sides,
         find_blocks(meeting, party, blocks);
         blocks += party->n_blocks;
         party->parts[BOTH] = 1;
+        find_phases(party);
         if (party->number == STEADY)
             continue;
         number++;
@@ -111,7 +113,7 @@ static int rate_way(const struct tccl_model *model, struct meeting *meeting, int
     for (int i = 0; i < meeting->n; i++) {
         const struct party *party = &meeting->parties[i];
         for (int k = 0; k < party->side->count; k++)
-            if (is_under_way(party->side->transfers[k], phase_of(party, way))) {
+            if (is_under_way(party->side->transfers[k], party->phases[way])) {
                 places[count] = party->at + k;
                 members[count++] = party->side->transfers[k];
             }
@@ -119,43 +121,53 @@ static int rate_way(const struct tccl_model *model, struct meeting *meeting, int
     if (tccl_model_rates(model, members, count, rates, NULL, err) != 0)
         return -1;
     for (int i = 0; i < count; i++)
-        meeting->rates[way][places[i]] = rates[i];
+        meeting->times[way][places[i]] = 1 / rates[i];
     return 0;
 }
 
-/* How long a chunk takes, on average over what the others do meanwhile. place -1: no time. */
-static double time_of(const struct meeting *meeting, const struct party *own, int phase, int place)
+/* How often the others do what they do in each way, of those in which the party does the same. */
+static void weigh(const struct meeting *meeting, const struct party *own, double *weights)
 {
-    double time = 0, all = 0;
-    for (int way = 0; way < meeting->ways && place >= 0; way++) {
-        double weight = 1;
-        if (own->number != STEADY && phase_of(own, way) != phase)
-            continue;
+    double all[PHASES] = {0};
+    for (int way = 0; way < meeting->ways; way++) {
+        weights[way] = 1;
         for (int i = 0; i < meeting->n; i++) {
             const struct party *other = &meeting->parties[i];
             if (other != own)
-                weight *= fmax(other->parts[phase_of(other, way)], RARE);
+                weights[way] *= fmax(other->parts[other->phases[way]], RARE);
         }
-        time += weight / meeting->rates[way][place];
-        all += weight;
+        all[own->phases[way]] += weights[way];
     }
-    return place < 0 ? 0 : time / all;
+    for (int way = 0; way < meeting->ways; way++)
+        weights[way] /= all[own->phases[way]];
+}
+
+/* How long a chunk takes, on average over what the others do meanwhile. place -1: no time. */
+static double time_of(const struct meeting *meeting, const struct party *own, const double *weights,
+                      int phase, int place)
+{
+    double time = 0;
+    for (int way = 0; way < meeting->ways && place >= 0; way++)
+        if (own->phases[way] == phase)
+            time += weights[way] * meeting->times[way][place];
+    return time;
 }
 
 /* The slowest block's, and no shorter than any transfer takes. */
 static void go_around(const struct meeting *meeting, struct party *own)
 {
     const int both = own->number == STEADY ? 1 : 2 * own->side->ranks - 3;
-    double step = 0;
+    double step = 0, weights[WAYS];
+    weigh(meeting, own, weights);
     own->round = 0;
     for (int i = 0; i < own->side->count; i++)
-        step = fmax(step, time_of(meeting, own, BOTH, own->at + i));
+        step = fmax(step, time_of(meeting, own, weights, BOTH, own->at + i));
     for (int i = 0; i < own->n_blocks && own->number != STEADY; i++) {
         const struct block *block = &meeting->blocks[own->first_block + i];
-        double times[PHASES] = {time_of(meeting, own, FIRST, block->sends),
-                                both * fmax(time_of(meeting, own, BOTH, block->sends),
-                                            time_of(meeting, own, BOTH, block->receives)),
-                                time_of(meeting, own, LAST, block->receives)};
+        double times[PHASES] = {time_of(meeting, own, weights, FIRST, block->sends),
+                                both * fmax(time_of(meeting, own, weights, BOTH, block->sends),
+                                            time_of(meeting, own, weights, BOTH, block->receives)),
+                                time_of(meeting, own, weights, LAST, block->receives)};
         double round = times[FIRST] + times[BOTH] + times[LAST];
         if (round <= own->round)
             continue;

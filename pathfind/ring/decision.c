@@ -7,6 +7,7 @@
 #include "ring/latency.h"
 
 #define SAME (1 + 1e-9)
+#define TOLD 0.99 /* rings that are told to have less of NCCL's own than this are not taken */
 
 /* What they have to gain; see required(). */
 #define BY_MEASURING 0.05
@@ -35,6 +36,11 @@ static double least_share(const struct tccl_decision_case *asked,
                           const struct tccl_contender *rings)
 {
     return asked->alone > 0 ? fmin(rings->gbps / asked->alone, rings->share) : rings->share;
+}
+
+static double told_of(const struct tccl_contender *rings)
+{
+    return rings->told > 0 ? rings->told : rings->gbps;
 }
 
 static struct tccl_pace pace_of(const struct tccl_decision_case *asked,
@@ -95,7 +101,9 @@ struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
         decision.decided = TCCL_LITTLE_GAIN;
     else if (asked->gpus > 1 && loses_time(asked, &decision))
         decision.decided = TCCL_SLOWER_SMALL;
-    else if (asked->min_gain > 1 && ours->gbps * SAME < nccl->gbps * asked->min_gain)
+    else if (told_of(ours) < told_of(nccl) * TOLD)
+        decision.decided = TCCL_NO_FASTER;
+    else if (asked->min_gain > 1 && told_of(ours) * SAME < told_of(nccl) * asked->min_gain)
         decision.decided = TCCL_BELOW_POLICY;
     return decision;
 }
@@ -115,7 +123,7 @@ bool tccl_decide_several(const struct tccl_decision_case *several,
 void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl_decision *decision,
                        char text[static TCCL_DECISION_TEXT])
 {
-    const double ours = asked->ours.gbps, nccl = asked->nccl.gbps;
+    const double ours = told_of(&asked->ours), nccl = told_of(&asked->nccl);
     char size[16];
     tccl_latency_format_size(decision->loss_at, size);
     *text = '\0';
@@ -129,6 +137,11 @@ void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl
                  "the best ring found (%.1f GB/s, NCCL's own %.1f) would slow a step beside it "
                  "more than NCCL's own choice does",
                  ours, nccl);
+    else if (decision->decided == TCCL_LITTLE_GAIN && ours > nccl * decision->required)
+        snprintf(text, TCCL_DECISION_TEXT,
+                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: if steps "
+                 "beside it never rest that is %.2fx, and a gain below %.2fx is not used)",
+                 nccl, ours, asked->ours.gbps / asked->nccl.gbps, decision->required);
     else if (decision->decided == TCCL_LITTLE_GAIN)
         snprintf(text, TCCL_DECISION_TEXT,
                  "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: a gain below "

@@ -5,7 +5,9 @@
  * (required), lose no more time at any size of an all-reduce than they win at
  * another one (latency.h; where small messages come first, what is lost up to 128 KiB counts four
  * times), and leave each step that runs beside them what it would have beside NCCL's own; or if
- * they are as fast, and raise the least share, several rings by the gain that is required. */
+ * they are as fast, and raise the least share, several rings by the gain that is required. Never if
+ * people would be told that they are slower, nor if they would be told of less than the policy
+ * wants. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +16,7 @@
 /* Rings, ours or NCCL's own. */
 struct tccl_contender {
     double gbps;  /* of all of them at once, GB/s; 0: not known */
+    double told;  /* what people are told that these reach (ring.h), GB/s; 0: as gbps */
     double share; /* what they leave to the steps that run beside them, as a part; 1: all */
     bool harms;   /* a step beside them has less than beside NCCL's own */
     int rings;    /* at once; 0 counts as 1 */

@@ -13,6 +13,7 @@
 #include "ring/decision.h"
 #include "ring/latency.h"
 #include "ring/reach.h"
+#include "ring/ring.h"
 
 enum {
     STARTS = 4,
@@ -520,19 +521,28 @@ static int most_bounces(const struct tccl_groups *groups, const struct assignmen
     return most;
 }
 
-/* Is it worth it for the slowest group, beside other steps? */
+/* Is it worth it for the slowest group, beside other steps? choices: with what is told of all. */
 static bool is_worth_it(const struct tccl_groups *groups, const struct assignment *planned,
                         int generation, const double *ours, const struct tccl_worth *worth,
-                        const double *own, bool harms)
+                        const double *own, const struct tccl_group_choice *choices, bool harms)
 {
+    double ours_told = INFINITY, own_told = INFINITY;
+    for (int i = 0; i < groups->n; i++) {
+        const uint8_t ends = choices[i].cell.told_ends,
+                      own_ends = choices[i].baseline_ends[generation];
+        ours_told = fmin(ours_told, ours[i] * tccl_reach(ends, count_gpus(groups)));
+        own_told = fmin(own_told, own[i] * tccl_reach(own_ends, count_gpus(groups)));
+    }
     int nodes = groups->closed ? 1 : 2;
     double reach = least_reach(groups, planned, NULL, generation, ours);
     const struct tccl_decision_case asked = {
         .ours = {.gbps = reach,
+                 .told = ours_told,
                  .share = planned->worth.left,
                  .harms = harms,
                  .bounces = nodes * most_bounces(groups, planned, generation)},
         .nccl = {.gbps = least_reach(groups, NULL, NULL, generation, own),
+                 .told = own_told,
                  .share = worth->left,
                  .bounces = nodes * most_bounces(groups, NULL, generation)},
         .nodes = nodes,
@@ -563,18 +573,19 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
     tccl_floor_raise(&floor, groups->beside, known == 0 ? &worth : NULL);
     if (rate_each(groups, planned->sides, &floor, ours, &harms, err) != 0)
         return -1;
-    if (known == 0 && least_of(ours, groups->n) >= enough &&
-        tccl_worth_better(&planned->worth, &worth, groups->noise) &&
-        is_worth_it(groups, planned, generation, ours, &worth, gbps, harms) &&
-        judge(groups, planned, generation, ours, own, enough, &floor, better, err) != 0)
-        return -1;
     uint8_t ends[TCCL_MAX_GROUPS];
     for (int i = 0; i < groups->n; i++)
         ends[i] = tccl_baseline_ends(&groups->lists[i].baselines[generation]);
     if (known == 0 && rate_ends(groups, own, ends, err) != 0)
         return -1;
-    for (int i = 0; i < groups->n; i++) {
+    for (int i = 0; i < groups->n; i++)
         choices[i].baseline_ends[generation] = ends[i];
+    if (known == 0 && least_of(ours, groups->n) >= enough &&
+        tccl_worth_better(&planned->worth, &worth, groups->noise) &&
+        is_worth_it(groups, planned, generation, ours, &worth, gbps, choices, harms) &&
+        judge(groups, planned, generation, ours, own, enough, &floor, better, err) != 0)
+        return -1;
+    for (int i = 0; i < groups->n; i++) {
         choices[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;
         choices[i].better[generation] = (known != 0 && !harms) || better[i];
     }
@@ -642,4 +653,39 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
         }
     }
     return 0;
+}
+
+void tccl_group_alone(const struct tccl_node_class *class, const struct tccl_seen *cell,
+                      bool closed, struct tccl_group_choice *choice)
+{
+    const int nodes = closed ? 1 : 2, gpus = class->n_gpus * nodes;
+    const bool told = cell->told_ends;
+    *choice = (struct tccl_group_choice){.cell = *cell};
+    choice->cell.told_ends = told ? cell->told_ends : cell->ends;
+    struct tccl_ring ring = {.gbps = cell->gbps,
+                             .alone = cell->alone,
+                             .lost = 1 - tccl_reach(cell->ends, gpus),
+                             .told_lost = 1 - tccl_reach(choice->cell.told_ends, gpus),
+                             .share = cell->share,
+                             .harms = cell->harms,
+                             .noise = class->noise,
+                             .measured = tccl_meter_measured(class->source),
+                             .rings = 1,
+                             .n_nodes = nodes,
+                             .gpus = gpus,
+                             .bounces = tccl_bounces(&cell->set.rings[0], 1) * nodes};
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        const struct tccl_class_baseline *own = &class->baselines[i];
+        const uint8_t ends =
+            told && own->told_ends[closed] ? own->told_ends[closed] : own->ends[closed];
+        ring.baseline_gbps[i] = choice->baseline_gbps[i] = own->gbps[closed];
+        ring.baseline_lost[i] = 1 - tccl_reach(own->ends[closed], gpus);
+        ring.baseline_told_lost[i] = 1 - tccl_reach(ends, gpus);
+        ring.baseline_share[i] = own->share[closed];
+        ring.baseline_bounces[i] = nodes * own->bounces[closed];
+        choice->baseline_ends[i] = ends;
+        struct tccl_decision_case asked = tccl_ring_case(&ring, i, 0);
+        asked.small_first = closed;
+        choice->better[i] = tccl_decide(&asked).decided == TCCL_TAKE;
+    }
 }

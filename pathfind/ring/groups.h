@@ -19,7 +19,7 @@ int tccl_groups_split(uint32_t step, uint32_t group, uint32_t groups[static TCCL
 
 /* What one of them is given. */
 struct tccl_group_choice {
-    struct tccl_seen cell;                  /* its chain; gbps: while all groups have theirs */
+    struct tccl_seen cell; /* its chain; gbps, told_ends: while all groups have theirs */
     double baseline_gbps[TCCL_GENERATIONS]; /* NCCL's own, when all groups have those; 0: unknown */
     uint8_t baseline_ends[TCCL_GENERATIONS]; /* of the rounds of these then (tccl_beside_ends) */
     /* Is it better than NCCL's own, beside what the others have with that NCCL? */
@@ -43,3 +43,7 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
  * err: fewer than 2 groups, more than TCCL_MAX_SIDES sides, or as tccl_beside_worth. */
 int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *beside,
                        struct tccl_group_choice *choices, struct tccl_error *err);
+/* That chain of a class, where nothing else of the step runs. How many nodes a group has is not
+ * known here: two, if there are several. */
+void tccl_group_alone(const struct tccl_node_class *class, const struct tccl_seen *cell,
+                      bool closed, struct tccl_group_choice *choice);

@@ -9,6 +9,11 @@
 #include "ring/reach.h"
 #include "ring/ring.h"
 
+/* Transfers of sides whose ends are looked for at once, counted as often as a side is: of single
+ * rings or chains, and of sets of these. It is on tccld's event loop. A thousand take half a
+ * millisecond. */
+enum { WORK = 1000 };
+
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
                       struct tccl_worth *worth, struct tccl_error *err)
 {
@@ -197,8 +202,23 @@ int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *
 struct own {
     int known; /* 0; 1: it is not */
     struct tccl_worth worth;
-    uint8_t ends[TCCL_MAX_SIDES]; /* its own first */
+    uint8_t ends;
 };
+
+/* The ends of the side's own rounds there. Where none of its GPUs both sends and receives nothing
+ * is lost, which takes no time. */
+static int tell_ends(const struct tccl_beside *beside, const struct tccl_side *side,
+                     const struct tccl_ring_set *set, double gbps, uint8_t *told,
+                     struct tccl_error *err)
+{
+    const struct tccl_worth worth = {.gbps = gbps};
+    uint8_t ends[TCCL_MAX_SIDES] = {*told};
+    if (tccl_ends_most(set->rings, set->n) > TCCL_ENDS_LEAST &&
+        tccl_beside_ends(beside, side, &worth, ends, err) != 0)
+        return -1;
+    *told = ends[0];
+    return 0;
+}
 
 /* Returns 0; 1: it is not known; -1 with err. */
 static int rate_own(struct tccl_beside *beside, const struct tccl_baseline *baseline,
@@ -208,10 +228,10 @@ static int rate_own(struct tccl_beside *beside, const struct tccl_baseline *base
     if (tccl_side_add_baseline(&side, baseline) != 0 || !side.count || !(baseline->gbps > 0))
         return 1;
     beside->own = side.alone;
-    own->ends[0] = tccl_baseline_ends(baseline);
+    own->ends = tccl_baseline_ends(baseline);
     return tccl_beside_worth(beside, &side, &own->worth, err) != 0
                ? -1
-               : tccl_beside_ends(beside, &side, &own->worth, own->ends, err);
+               : tell_ends(beside, &side, &baseline->set, own->worth.gbps, &own->ends, err);
 }
 
 /* Nobody is to get less than beside any of them. */
@@ -246,7 +266,7 @@ static void take_generations(const struct own own[static TCCL_GENERATIONS], bool
             continue;
         to->gbps[closed] = fmin(to->gbps[closed], own[i].worth.gbps);
         to->share[closed] = own[i].worth.left;
-        to->told_ends[closed] = own[i].ends[0];
+        to->told_ends[closed] = own[i].ends;
     }
 }
 
@@ -272,19 +292,6 @@ static void list_candidates(struct tccl_candidates *candidates, const struct tcc
             candidates->list[candidates->n++] = own;
     }
     qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
-}
-
-/* Of what was chosen. */
-static int see_ends(const struct tccl_beside *beside, const struct tccl_choice *best,
-                    struct tccl_seen *seen, struct tccl_error *err)
-{
-    uint8_t ends[TCCL_MAX_SIDES] = {seen->ends};
-    struct tccl_side side;
-    tccl_ring_set_side(&seen->set, &side);
-    if (tccl_beside_ends(beside, &side, &best->worth, ends, err) != 0)
-        return -1;
-    seen->told_ends = ends[0];
-    return 0;
 }
 
 /* For each pair of NICs, or the ring, the best one of the table; the sets, which the class has as
@@ -323,11 +330,42 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
             return -1;
         if (best.result)
             tccl_seen_take(seen, best.result, &best.worth, best.harms);
-        if (best.result && see_ends(beside, &best, seen, err) != 0)
-            return -1;
         class->n_seen -= several && best.harms;
         if (several && !best.harms)
             tccl_class_drop_twin(class);
+    }
+    return 0;
+}
+
+/* What is there first where it is as fast. */
+static int by_seen(const void *a, const void *b)
+{
+    const struct tccl_seen *x = *(struct tccl_seen *const *)a, *y = *(struct tccl_seen *const *)b;
+    return x->gbps != y->gbps ? (x->gbps < y->gbps ? 1 : -1) : (x > y) - (x < y);
+}
+
+/* Of the fastest n of these, as far as WORK goes. */
+static int tell_fastest(const struct tccl_beside *beside, bool closed, struct tccl_seen *first,
+                        int n, struct tccl_error *err)
+{
+    cleanup_free struct tccl_seen **list = calloc((size_t)n + 1, sizeof(*list));
+    int count = 0, others = 0, work = WORK;
+    if (!list)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < beside->n; i++)
+        others += beside->others[i]->count;
+    for (int i = 0; i < n; i++)
+        if (first[i].gbps > 0 && first[i].set.n && first[i].set.rings[0].closed == closed)
+            list[count++] = &first[i];
+    qsort(list, (size_t)count, sizeof(*list), by_seen);
+    for (int i = 0; i < count && work > 0; i++) {
+        struct tccl_side side;
+        uint8_t told = list[i]->ends;
+        tccl_ring_set_side(&list[i]->set, &side);
+        if (tell_ends(beside, &side, &list[i]->set, list[i]->gbps, &told, err) != 0)
+            return -1;
+        list[i]->told_ends = told;
+        work -= side.count + others;
     }
     return 0;
 }
@@ -346,7 +384,10 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
     class->neighbours = beside->n;
     struct own own[TCCL_GENERATIONS];
     if (rate_generations(beside, table->baselines[closed], own, &floor, err) != 0 ||
-        choose_all(beside, &floor, table, closed, view, machine, class, err) != 0)
+        choose_all(beside, &floor, table, closed, view, machine, class, err) != 0 ||
+        tell_fastest(beside, closed, class->seen, tccl_class_first_set(class), err) != 0 ||
+        tell_fastest(beside, closed, class->seen + tccl_class_first_set(class),
+                     class->n_seen - tccl_class_first_set(class), err) != 0)
         return NULL;
     take_generations(own, closed, class);
     return tccl_steal(class);

@@ -39,9 +39,8 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
                       struct tccl_worth *worth, struct tccl_error *err);
 /* The ends of the rounds of all-reduces (reach.h) of the side, then of the others, while all run,
  * of what tccl_beside_worth says that these have: ends that are known stay as they are without a
- * model, and of sides whose ranks are not known. Candidates are compared by what they have, which
- * takes a ninth of the time; this is for what is chosen, and for NCCL's own. Returns 0, or -1 with
- * err. */
+ * model, and of sides whose ranks are not known. It takes nine times as long as that: candidates
+ * are compared by what they have. Returns 0, or -1 with err. */
 int tccl_beside_ends(const struct tccl_beside *beside, const struct tccl_side *side,
                      const struct tccl_worth *worth, uint8_t ends[static TCCL_MAX_SIDES],
                      struct tccl_error *err);
@@ -106,8 +105,9 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
  * sets, and what a stock NCCL builds, are rated in the same way. Nobody who runs gets less than
  * beside NCCL's own choice, of any generation: a pair for which there is no other chain says that
  * its one harms, and such sets are left out. Where that is known by bounds
- * only, and a chain's bandwidth is not, it counts as it is alone. own and selfish are set here.
- * NULL with err. */
+ * only, and a chain's bandwidth is not, it counts as it is alone. Ends are told of NCCL's own, and
+ * of the fastest chains and sets, as many as take no more than a millisecond. own and selfish are
+ * set here. NULL with err. */
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
                                           const struct tccl_table *table, bool closed,
                                           enum tccl_view view, struct tccl_error *err);

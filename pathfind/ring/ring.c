@@ -12,8 +12,6 @@
 #include "ring/reach.h"
 #include "ring/segment.h"
 
-#define TOLD 0.99 /* rings that are told to have less of NCCL's own than this are not given */
-
 double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
                 int entry_nic)
 {
@@ -120,6 +118,13 @@ static int baseline_bounces(const struct tccl_run *runs, int n_runs, int generat
     return bounces;
 }
 
+static double baseline_lost(const struct tccl_run *runs, int n_runs, int generation, int gpus,
+                            bool told)
+{
+    double reached = baseline(runs, n_runs, generation, gpus, told);
+    return reached > 0 ? 1 - reached / baseline(runs, n_runs, generation, 1, false) : 0;
+}
+
 double tccl_ring_reach(const struct tccl_ring *ring)
 {
     return ring->gbps * (1 - ring->told_lost);
@@ -140,11 +145,13 @@ struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int gener
 {
     const double nccl = ring->baseline_gbps[generation] * (1 - ring->baseline_lost[generation]);
     return (struct tccl_decision_case){.ours = {.gbps = ring->gbps * (1 - ring->lost),
+                                                .told = tccl_ring_reach(ring),
                                                 .share = ring->share,
                                                 .harms = ring->harms,
                                                 .rings = ring->rings,
                                                 .bounces = ring->bounces},
                                        .nccl = {.gbps = nccl,
+                                                .told = tccl_ring_baseline_reach(ring, generation),
                                                 .share = ring->baseline_share[generation],
                                                 .bounces = ring->baseline_bounces[generation]},
                                        .nodes = ring->n_nodes,
@@ -157,12 +164,8 @@ struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int gener
 
 struct tccl_decision tccl_ring_decide(const struct tccl_ring *ring, int generation, double min_gain)
 {
-    struct tccl_decision_case asked = tccl_ring_case(ring, generation, min_gain);
-    struct tccl_decision decision = tccl_decide(&asked);
-    if (decision.decided == TCCL_TAKE &&
-        tccl_ring_reach(ring) < tccl_ring_baseline_reach(ring, generation) * TOLD)
-        decision.decided = TCCL_NO_FASTER;
-    return decision;
+    const struct tccl_decision_case asked = tccl_ring_case(ring, generation, min_gain);
+    return tccl_decide(&asked);
 }
 
 bool tccl_ring_gains(const struct tccl_ring *ring, int generation)
@@ -404,8 +407,8 @@ void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class
 }
 
 /* What one node says of a choice, and what its NICs leave to it. reached: the least so far, as it
- * decides and as it is told. */
-static void take_least(const struct tccl_node_class *class, struct tccl_ring_choice choice,
+ * decides and as it is told. Returns whether that is known beside the steps that run there. */
+static bool take_least(const struct tccl_node_class *class, struct tccl_ring_choice choice,
                        struct tccl_ring *ring, double reached[static 2])
 {
     const struct tccl_seen *seen = &class->seen[choice.seen];
@@ -421,22 +424,27 @@ static void take_least(const struct tccl_node_class *class, struct tccl_ring_cho
     ring->harms |= seen->harms;
     ring->basis = seen->basis > ring->basis ? seen->basis : ring->basis;
     ring->bounces += tccl_bounces(seen->set.rings, seen->set.n);
+    return class->neighbours == 0 || seen->told_ends;
 }
 
 /* The products are in single precision: computes the rings' bandwidth again from what was chosen in
- * double precision, and what it would be alone. */
+ * double precision, and what it would be alone. Where a node's ends are not known beside others,
+ * people are told of the ring, and of the baselines, as these decide. */
 static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring)
 {
     double reached[] = {INFINITY, INFINITY};
+    bool told = true;
     ring->gbps = ring->alone = INFINITY;
     ring->share = 1;
     ring->harms = false;
     ring->bounces = 0;
     for (int run = 0, node = 0; run < n_runs; run++)
         for (int i = 0; i < runs[run].count; i++, node++)
-            take_least(runs[run].class, ring->choices[node], ring, reached);
+            told = take_least(runs[run].class, ring->choices[node], ring, reached) && told;
     ring->lost = ring->gbps > 0 ? 1 - reached[0] / ring->gbps : 0;
-    ring->told_lost = ring->gbps > 0 ? 1 - reached[1] / ring->gbps : 0;
+    ring->told_lost = ring->gbps > 0 ? 1 - reached[told] / ring->gbps : 0;
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        ring->baseline_told_lost[i] = baseline_lost(runs, n_runs, i, ring->gpus, told);
 }
 
 /* Is it of the node alone, and of a number of rings that is looked for? */
@@ -544,11 +552,9 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
         return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory for a ring over %d nodes",
                             ring->n_nodes);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        double reached = baseline(runs, n_runs, i, *gpus, false);
-        double told = baseline(runs, n_runs, i, *gpus, true);
         ring->baseline_gbps[i] = baseline(runs, n_runs, i, 1, false);
-        ring->baseline_lost[i] = reached > 0 ? 1 - reached / ring->baseline_gbps[i] : 0;
-        ring->baseline_told_lost[i] = told > 0 ? 1 - told / ring->baseline_gbps[i] : 0;
+        ring->baseline_lost[i] = baseline_lost(runs, n_runs, i, *gpus, false);
+        ring->baseline_told_lost[i] = baseline_lost(runs, n_runs, i, *gpus, true);
         ring->baseline_share[i] = baseline_share(runs, n_runs, i);
         ring->baseline_bounces[i] = baseline_bounces(runs, n_runs, i);
     }

@@ -71,7 +71,8 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
                      int *rings_of_best, struct tccl_error *err);
 
 /* What an all-reduce of large size reaches by it (reach.h), GB/s: beside the steps that run; when
- * nobody else runs; and by the baseline of a generation. What users are told. What decides is the
+ * nobody else runs; and by the baseline of a generation. What users are told: where the ends beside
+ * others (node-class.h) are not known of one of the nodes, as it decides. What decides is the
  * same of a ring that is alone, stretched as its transfers are beside others: margins were found
  * with that. */
 double tccl_ring_reach(const struct tccl_ring *ring);

@@ -96,6 +96,11 @@ static struct tccl_decision_case random_case(unsigned long *state)
         .gpus = gpus,
         .noise = random_below(state, 2) ? amount(state, 0, 0.1) : 0,
         .measured = random_below(state, 2)};
+    if (random_below(state, 2)) { /* people are told more, of both */
+        asked.ours.told = asked.ours.gbps * amount(state, 1, 1.5);
+        asked.nccl.told = asked.nccl.gbps * amount(state, 1, 1.5);
+    }
+    asked.min_gain = random_below(state, 4) ? 0 : amount(state, 1, 2);
     asked.ours.bounces = random_below(state, gpus + nodes + 1);
     asked.nccl.bounces = random_below(state, gpus + nodes + 1);
     if (random_below(state, 2)) { /* nobody runs beside them; or somebody does */
@@ -128,26 +133,39 @@ static double most_lost(const struct tccl_decision_case *asked, bool ours)
 TEST(properties)
 {
     unsigned long seed = check_seed();
-    int taken = 0, late = 0, shared = 0;
+    int taken = 0, late = 0, shared = 0, told = 0;
     for (int round = 0; round < ROUNDS && !check_failures; round++) {
         unsigned long state = seed + 100000 + round;
         struct tccl_decision_case asked = random_case(&state), better = asked;
         struct tccl_decision decision = tccl_decide(&asked);
         char why[TCCL_DECISION_TEXT];
         tccl_decision_say(&asked, &decision, why);
-        CHECK((*why == '\0') == (decision.decided == TCCL_TAKE));
+        CHECK((*why == '\0') ==
+              (decision.decided == TCCL_TAKE || decision.decided == TCCL_BELOW_POLICY));
+        const double own = asked.nccl.told > 0 ? asked.nccl.told : asked.nccl.gbps;
+        const double ours = asked.ours.told > 0 ? asked.ours.told : asked.ours.gbps;
+        if (decision.decided == TCCL_BELOW_POLICY)
+            CHECK(ours < own * asked.min_gain);
+        if (asked.ours.told > 0 && decision.decided == TCCL_NO_FASTER) {
+            struct tccl_decision_case untold = asked;
+            untold.ours.told = untold.nccl.told = untold.min_gain = 0;
+            told += takes(&untold);
+            CHECK(!takes(&untold) || ours < own * 0.99);
+        }
         CHECK(decision.required >= 1 + asked.noise && decision.required >= 1.05);
         CHECK(asked.measured || decision.required * 0.9 / 1.1 >= 0.97);
         late += decision.decided == TCCL_SLOWER_SMALL;
         if (decision.decided != TCCL_TAKE)
             continue;
         taken++;
+        CHECK(ours >= own * 0.99 && (asked.min_gain <= 1 || ours >= own * asked.min_gain * 0.999));
         bool gains = asked.ours.gbps > asked.nccl.gbps * decision.required;
         CHECK(gains || (asked.ours.gbps >= asked.nccl.gbps * (1 - 1e-9) &&
                         asked.ours.share > asked.nccl.share * (1 + asked.noise)));
         shared += !gains;
         CHECK(most_lost(&asked, true) <= most_lost(&asked, false) * (1 + 1e-9));
         better.ours.gbps *= 1.1;
+        better.ours.told *= 1.1;
         better.alone *= 1.1;
         CHECK(takes(&better) || !gains);
         better = asked;
@@ -161,7 +179,7 @@ TEST(properties)
     }
     printf("%d of %d are taken, %d for others; %d left for their latency\n", taken, ROUNDS, shared,
            late);
-    CHECK(taken > 0 && late > 0 && shared > 0);
+    CHECK(taken > 0 && late > 0 && shared > 0 && told > 0);
 }
 
 /* Two GPUs of epyc-8gpu: P2P by NCCL, ways through memory by the model; small messages come first

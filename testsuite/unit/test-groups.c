@@ -23,6 +23,7 @@ enum {
 };
 
 static int missed, gained, measured, bounded, below;
+static int slower;             /* told to be slower than NCCL's own, and not given */
 static int on_one, on_several; /* groups whose NICs of NCCL's own are on one fabric, or not */
 
 /* Two groups, and in every other model a step that runs beside them. */
@@ -231,6 +232,15 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
         }
         if (ours && trial->beside.n == 0) /* nobody gains by it but they */
             CHECK(after >= before * REQUIRED);
+        double told = INFINITY, own_told = INFINITY;
+        for (int i = 0; i < PAIR; i++) {
+            const int gpus = choices[i].cell.set.rings[0].n_gpus * (trial->closed ? 1 : 2);
+            told = fmin(told, choices[i].cell.gbps * tccl_reach(choices[i].cell.told_ends, gpus));
+            own_told = fmin(own_told, choices[i].baseline_gbps[v] *
+                                          tccl_reach(choices[i].baseline_ends[v], gpus));
+        }
+        CHECK(!ours || told >= own_told * 0.99 * (1 - 1e-9));
+        slower += !ours && told < own_told;
         if (choices[0].better[v] && choices[1].better[v])
             CHECK(now >= joint * (1 - 1e-6));
         gained += v == TCCL_NEWEST && now > least * 1.01;
@@ -556,9 +566,54 @@ TEST(random)
     CHECK(gained >= ROUNDS / 10); /* else this shows little */
     CHECK(measured >= ROUNDS / 10);
     fprintf(stderr, "%d chains by bounds, %d times below NCCL's own\n", bounded, below);
+    fprintf(stderr, "%d times told to be slower, and left\n", slower);
     CHECK(bounded > 0);
     CHECK(below <= MOST_BELOW);
     CHECK(on_one >= ROUNDS / 20 && on_several >= ROUNDS / 20);
     check_spread("epyc-8gpu");
     check_spread("epyc-8gpu-unequal");
+}
+
+/* A group that runs alone has no chain that is told to have less than NCCL's own, of two nodes with
+ * two GPUs each: where both are told. Of six steps of a round the ends are 1 and 2. */
+TEST(told_alone)
+{
+    const struct tccl_seen cell = {.gbps = 10,
+                                   .alone = 12,
+                                   .share = 1,
+                                   .ends = 100,
+                                   .told_ends = 200,
+                                   .set = {1, {{.n_gpus = 2, .gpus = {0, 1}}}}};
+    struct tccl_node_class class = {.source = "model", .n_gpus = 2, .neighbours = 1};
+    for (int round = 0; round < 3; round++) { /* 0.86 of 10; of 12; all as it is alone */
+        struct tccl_seen own = cell;
+        struct tccl_group_choice choice;
+        own.gbps = round == 1 ? 12 : 10;
+        own.told_ends = round == 2 ? 0 : 200;
+        for (int i = 0; i < TCCL_GENERATIONS; i++)
+            class.baselines[i] = (struct tccl_class_baseline){.gbps = {8.8},
+                                                              .share = {1, 1},
+                                                              .bounces = {9, 9},
+                                                              .ends = {200},
+                                                              .told_ends = {100}};
+        tccl_group_alone(&class, &own, false, &choice);
+        for (int i = 0; i < TCCL_GENERATIONS; i++) {
+            const double told = choice.cell.gbps * tccl_reach(choice.cell.told_ends, 4),
+                         nccl = choice.baseline_gbps[i] * tccl_reach(choice.baseline_ends[i], 4);
+            CHECK(fabs(told - (round == 2 ? 10 : own.gbps * 6 / 7)) < 1e-9);
+            CHECK(fabs(nccl - (round == 2 ? 8.8 * 6 / 7 : 8.8)) < 1e-9);
+            CHECK_INT(choice.better[i], round > 0);
+        }
+    }
+}
+
+/* Drawn: chains that leave a step beside them more, and are told to be slower than NCCL's own. */
+TEST(told)
+{
+    unsigned long states[] = {12335095264222440082u, 6508528983320881699u};
+    for (int closed = 0; closed < 2; closed++) {
+        const int before = slower;
+        check_random(&states[closed], closed, true);
+        CHECK(slower > before);
+    }
 }

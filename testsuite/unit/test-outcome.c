@@ -344,6 +344,49 @@ TEST(min_gain)
     default_gbps = 0;
 }
 
+/* What is said of rings that are left is what people are told of them and of NCCL's own, also where
+ * that is not what decides. Of six steps of a round the ends are 1 and 2 of these. */
+TEST(told)
+{
+    static const struct {
+        double own; /* of the ring's bandwidth */
+        uint8_t ends, told_ends;
+        double min_gain;
+        const char *reason;
+    } cases[] = {
+        {0.8, 100, 200, 0, ""},
+        {0.9, 100, 200, 0, "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)"},
+        {0.9, 100, 200, 1.05, "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)"},
+        {0.75, 200, 100, 1.3, ""}, /* 1.14 by what decides */
+        {0.75, 100, 200, 1.3, "policy: the ring is only 1.14x NCCL's own choice ("},
+        {0.83, 200, 100, 0,
+         "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: if steps beside it "
+         "never rest that is 1.03x, and a gain below 1.05x is not used)"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
+        double ring;
+        owned(merge) struct merge *merge = make_pair(cases[i].own, &ring);
+        struct tccl_node_class *class = merge->classes[0]->class;
+        const struct tccl_step asks = {.nodes = names, .n_nodes = 2, .min_gain = cases[i].min_gain};
+        char reason[256];
+        class->neighbours = 1;
+        for (int k = 0; k < 4; k++) {
+            class->seen[k].ends = cases[i].ends;
+            class->seen[k].told_ends = cases[i].told_ends;
+        }
+        outcome_solve(&outcome, merge, &asks, TCCL_CHAIN_RINGS);
+        const double told = cases[i].told_ends == 200 ? ring * 6 / 7 : ring;
+        snprintf(reason, sizeof(reason), cases[i].reason, default_gbps, told);
+        CHECK_INT(outcome.state, *reason ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
+        CHECK(strncmp(outcome.reason, reason, strlen(reason)) == 0);
+        CHECK(*reason || outcome.reason[0] == '\0');
+        CHECK(fabs(outcome.baseline_gbps - default_gbps) < 1e-9);
+        CHECK(*reason || fabs(outcome.gbps - told) < 1e-9);
+    }
+    default_gbps = 0;
+}
+
 /* The same jobs whatever the step, about as many as were asked for, and no others where one of two
  * nodes joins with another share. A trial is measured, says so on all nodes, and has no ring. */
 TEST(trials)

@@ -420,6 +420,63 @@ TEST(beside)
     CHECK(told.n > 500 && told.off < told.n / 10 && 4 * told.off < told.before);
 }
 
+/* Through memories, each ring another way around. */
+static struct tccl_chain through_memory(const struct tccl_machine *machine, int first, int n, int r)
+{
+    struct tccl_chain ring = {.closed = true, .n_gpus = (uint8_t)n};
+    for (int i = 0; i < n; i++) {
+        ring.gpus[i] = (uint8_t)(first + (r % 2 ? n - 1 - i : i));
+        ring.edges[i] = (struct tccl_edge){TCCL_BOUNCE, (uint8_t)((i + r) % machine->n_memories)};
+    }
+    CHECK_INT(tccl_chain_check(&ring, machine, NULL), 0);
+    return ring;
+}
+
+enum { WORK = 1000, HALF = 8 }; /* as ring/neighbours.c */
+
+/* A JOIN has no time for the ends of all that a class has: the fastest are told. */
+TEST(told_fastest)
+{
+    const struct tccl_model *model = load_machine("wrx90-16gpu");
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_side other = {0}, side;
+    struct tccl_beside beside = {.model = model, .n = 1, .others = {&other}, .alone = {1e-3}};
+    struct tccl_ring_set set = {0};
+    owned(table) struct tccl_table *table = tccl_table_new(machine, (1u << HALF) - 1);
+    for (int r = 0; r < RINGS; r++) {
+        const struct tccl_chain ring = through_memory(machine, HALF, HALF, r);
+        CHECK_INT(tccl_side_add_chain(&other, &ring), 0);
+        set.rings[set.n++] = through_memory(machine, 0, HALF, r);
+        if (r == 0)
+            *tccl_table_ring(table) =
+                (struct tccl_result){.gbps = 100, .bound = 100, .chain = set.rings[0]};
+        else
+            tccl_table_keep_set(table, &set, 100, 100);
+    }
+    cleanup_class struct tccl_node_class *class =
+        tccl_beside_class(&beside, table, true, TCCL_VIEW_JOB, ERR);
+    double least = INFINITY, most = 0;
+    int work = 0, told = 0;
+    CHECK_STR(check_err.text, "");
+    CHECK(class && class->n_seen == RINGS && class->seen[0].told_ends);
+    for (int i = 0; class && i < class->n_seen; i++) {
+        const struct tccl_seen *seen = &class->seen[i];
+        const struct tccl_worth worth = {.gbps = seen->gbps};
+        uint8_t ends[TCCL_MAX_SIDES];
+        tccl_ring_set_side(&seen->set, &side);
+        CHECK_INT(tccl_beside_ends(&beside, &side, &worth, ends, ERR), 0);
+        CHECK(!seen->told_ends || seen->told_ends == ends[0]);
+        if (i > 0 && seen->told_ends) {
+            least = fmin(least, seen->gbps);
+            work += side.count + other.count;
+            told++;
+        } else if (i > 0)
+            most = fmax(most, seen->gbps);
+    }
+    CHECK(told > 1 && told < RINGS - 1 && least >= most);
+    CHECK(work > WORK / 2 && work < WORK + 2 * TCCL_MAX_SIDE);
+}
+
 /* Two to four jobs of two GPUs each, whatever the ring, on whatever machine. */
 TEST(random_beside)
 {

@@ -430,6 +430,47 @@ TEST(set_beside)
     tccl_ring_clear(&ring);
 }
 
+/* People are told of what all-reduces reach beside others: nobody has rings that are told to have
+ * less than NCCL's own. Two at once do, a single one is told to have more. Where the ends of one
+ * are not known there, it is compared as they decide. */
+TEST(told)
+{
+    struct tccl_chain chain = {.closed = true, .n_gpus = 2, .gpus = {0, 1}};
+    struct tccl_seen seen[2] = {{.set = {.n = 1, .rings = {chain}},
+                                 .gbps = 8,
+                                 .alone = 12,
+                                 .share = 1,
+                                 .ends = 100,
+                                 .told_ends = 100},
+                                {.set = {.n = 2, .rings = {chain, chain}},
+                                 .gbps = 11,
+                                 .alone = 12,
+                                 .share = 1,
+                                 .ends = 150,
+                                 .told_ends = 200}};
+    struct tccl_node_class class = {.n_gpus = 2, .neighbours = 1, .seen = seen, .n_seen = 2};
+    struct tccl_class_baseline *own = &class.baselines[TCCL_NEWEST];
+    *own = (struct tccl_class_baseline){.gbps = {0, 7.6}, .share = {1, 1}};
+    own->ends[1] = 200;
+    own->told_ends[1] = 100;
+    for (int round = 0; round < 3; round++) { /* all are told; not of the set; of none */
+        cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
+        int best;
+        seen[1].told_ends = round ? 0 : 200;
+        seen[0].told_ends = round == 2 ? 0 : 100;
+        CHECK_INT(tccl_ring_choose(&(struct tccl_run){&class, 1}, 1, 2, &ring, &best, NULL), 0);
+        CHECK_INT(ring.rings, round ? 2 : 1);
+        CHECK(tccl_ring_gains(&ring, TCCL_NEWEST));
+        CHECK(fabs(tccl_ring_reach(&ring) - (round ? 11 / 1.25 : 8)) < 1e-9);
+        CHECK(fabs(tccl_ring_baseline_reach(&ring, TCCL_NEWEST) - (round ? 7.6 / 1.5 : 7.6)) <
+              1e-9);
+    }
+    cleared_by(tccl_ring_clear) struct tccl_ring two = {0};
+    seen[1].told_ends = 200;
+    CHECK_INT(tccl_ring_solve_rings(&(struct tccl_run){&class, 1}, 1, 2, &two, NULL), 0);
+    CHECK_INT(tccl_ring_decide(&two, TCCL_NEWEST, 0).decided, TCCL_NO_FASTER);
+}
+
 /* The largest bandwidth of so many rings over all nodes, of all sets in all orders that leave that
  * share: tried node by node. */
 static double best_beside(const struct tccl_node_class *const *nodes, int count, int rings,

@@ -74,9 +74,9 @@ static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *
                           const struct tccl_step *join)
 {
     const struct tccl_decision_case asked = tccl_ring_case(ring, TCCL_NEWEST, join->min_gain);
-    const struct tccl_decision decision = tccl_decide(&asked);
+    const struct tccl_decision decision = tccl_decide(&asked); /* as compare_baselines */
     const char *name = outcome->policy;
-    double own = outcome->baseline_gbps;
+    const double reach = tccl_ring_reach(ring), own = outcome->baseline_gbps;
     char why[TCCL_DECISION_TEXT];
     outcome->state = TCCL_STATE_LEFT;
     outcome->groups = decision.decided != TCCL_BELOW_POLICY;
@@ -86,8 +86,7 @@ static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *
             outcome, TCCL_REASON_POLICY,
             "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), "
             "MinGain is %.4gx",
-            *name ? " '" : "", name, *name ? "'" : "", asked.ours.gbps / own, asked.ours.gbps, own,
-            join->min_gain);
+            *name ? " '" : "", name, *name ? "'" : "", reach / own, reach, own, join->min_gain);
     else
         tccl_outcome_say(outcome, TCCL_REASON_NO_GAIN, "%s", why);
     say_collapse(outcome, ring, join);

@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "client/outcome.h"
-#include "machine/meter.h"
-#include "ring/latency.h"
 #include "ring/reach.h"
-#include "ring/ring.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/joint.h"
@@ -73,39 +70,6 @@ static const struct tccl_seen *best_cell(const struct tccl_node_class *class)
     return best;
 }
 
-/* A chain of that class, and what NCCL's own reach, if nothing else of this step runs. How many
- * nodes a group has is not known here: two, if there are several. */
-static void choose_alone(const struct tccl_node_class *class, const struct tccl_seen *cell,
-                         bool closed, struct tccl_group_choice *choice)
-{
-    const int gpus = class->n_gpus * (closed ? 1 : 2);
-    struct tccl_ring ring = {.gbps = cell->gbps,
-                             .alone = cell->alone,
-                             .lost = 1 - tccl_reach(cell->ends, gpus),
-                             .share = cell->share,
-                             .harms = cell->harms,
-                             .noise = class->noise,
-                             .measured = tccl_meter_measured(class->source),
-                             .rings = 1,
-                             .n_nodes = closed ? 1 : 2,
-                             .gpus = gpus,
-                             .bounces = tccl_bounces(&cell->set.rings[0], 1) * (closed ? 1 : 2)};
-    choice->cell = *cell;
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        const struct tccl_class_baseline *own = &class->baselines[i];
-        ring.baseline_gbps[i] = own->gbps[closed];
-        ring.baseline_lost[i] = 1 - tccl_reach(own->ends[closed], gpus);
-        choice->baseline_ends[i] =
-            own->told_ends[closed] ? own->told_ends[closed] : own->ends[closed];
-        ring.baseline_share[i] = own->share[closed];
-        ring.baseline_bounces[i] = (closed ? 1 : 2) * own->bounces[closed];
-        choice->baseline_gbps[i] = ring.baseline_gbps[i];
-        struct tccl_decision_case asked = tccl_ring_case(&ring, i, 0);
-        asked.small_first = closed;
-        choice->better[i] = tccl_decide(&asked).decided == TCCL_TAKE;
-    }
-}
-
 static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_class *class,
                        const struct tccl_machine *machine, const struct tccl_group_choice *choice,
                        bool closed)
@@ -125,8 +89,8 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
             ? "what it has beside others is known by bounds only (tccl-profile run --neighbours)"
             : "NCCL's own choice is as good";
     answer(lines, better ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT, better ? "" : why_left);
-    uint8_t ends = choice->cell.told_ends ? choice->cell.told_ends : choice->cell.ends;
-    chain_lines_put_rates(lines, choice->cell.gbps * tccl_reach(ends, gpus), class->source);
+    chain_lines_put_rates(lines, choice->cell.gbps * tccl_reach(choice->cell.told_ends, gpus),
+                          class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         chain_lines_put_baseline(
             lines,
@@ -160,7 +124,7 @@ static void put_answer(struct tccl_line_writer *lines, const struct tccl_node_cl
     else if (joint)
         put_choice(lines, class, machine, joint, closed);
     else {
-        choose_alone(class, cell, closed, &alone);
+        tccl_group_alone(class, cell, closed, &alone);
         put_choice(lines, class, machine, &alone, closed);
     }
 }
