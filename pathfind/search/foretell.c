@@ -280,7 +280,15 @@ static size_t first_of(const struct tccl_foretell *foretell, size_t limit)
     return (size_t)foretell->places[limit / FAMILIES].class * FAMILIES + limit % FAMILIES;
 }
 
-/* Notes it: weight of each limit. Returns 0, or -1 without memory. */
+/* Can it be this limit that made a set as slow? Not one that carried more elsewhere. */
+static bool may_limit(const struct evidence *evidence, size_t limit, double weight,
+                      const double *carried)
+{
+    return carried[limit] <= weight * evidence->gbps * (1 + evidence->error) * (1 + SLACK);
+}
+
+/* Notes it: weight of each limit. Limits carry more and more, so those that can't be it are left
+ * out at once. Returns 0, or -1 without memory. */
 static int note(struct tccl_foretell *foretell, const double *weight, double gbps, double error,
                 const struct tccl_set *set)
 {
@@ -292,8 +300,9 @@ static int note(struct tccl_foretell *foretell, const double *weight, double gbp
     for (size_t i = 0; i < n; i++) {
         size_t first = first_of(foretell, i);
         most[first] = fmax(most[first], weight[i]);
-        evidence.n += most[first] > 0;
     }
+    for (size_t i = 0; i < n; i++)
+        evidence.n += most[i] > 0 && may_limit(&evidence, i, most[i], foretell->carried);
     evidence.shares = calloc((size_t)evidence.n + 1, sizeof(*evidence.shares));
     evidence.transfers = calloc(set ? (size_t)set->count + 1 : 1, sizeof(*evidence.transfers));
     if (!evidence.shares || !evidence.transfers) {
@@ -303,7 +312,7 @@ static int note(struct tccl_foretell *foretell, const double *weight, double gbp
     }
     evidence.n = 0;
     for (size_t i = 0; i < n; i++)
-        if (most[i] > 0)
+        if (most[i] > 0 && may_limit(&evidence, i, most[i], foretell->carried))
             evidence.shares[evidence.n++] = (struct share){(int)i, most[i]};
     if (set) {
         evidence.count = set->count;
@@ -320,8 +329,9 @@ static void carry(struct tccl_foretell *foretell, size_t limit, double gbps)
     *carried = fmax(*carried, gbps);
 }
 
-int tccl_foretell_set(struct tccl_foretell *foretell, const struct tccl_set *set, double gbps,
-                      int times)
+/* What the set carried; with noted it is noted. Returns 0, or -1 without memory. */
+static int take(struct tccl_foretell *foretell, const struct tccl_set *set, double gbps, int times,
+                bool noted)
 {
     size_t n = foretell->n_places * FAMILIES;
     cleanup_free double *weight = calloc(n + 1, sizeof(*weight));
@@ -331,7 +341,13 @@ int tccl_foretell_set(struct tccl_foretell *foretell, const struct tccl_set *set
     weigh(foretell, set->transfers, set->count, weight);
     for (size_t i = 0; i < n; i++)
         carry(foretell, i, weight[i] * gbps * (1 - error));
-    return note(foretell, weight, gbps, error, set);
+    return noted ? note(foretell, weight, gbps, error, set) : 0;
+}
+
+int tccl_foretell_set(struct tccl_foretell *foretell, const struct tccl_set *set, double gbps,
+                      int times)
+{
+    return take(foretell, set, gbps, times, true);
 }
 
 struct tccl_foretell *tccl_foretell_of(const struct tccl_machine *machine,
@@ -339,11 +355,12 @@ struct tccl_foretell *tccl_foretell_of(const struct tccl_machine *machine,
                                        const struct tccl_setmap *sets)
 {
     struct tccl_foretell *foretell = tccl_foretell_new(machine, symmetry, deviation);
-    for (size_t i = 0; i < sets->count && foretell; i++) {
-        const struct tccl_setmap_entry *entry = &sets->entries[i];
+    /* At first what all of them carried, so that little is kept of each. */
+    for (size_t i = 0; i < 2 * sets->count && foretell; i++) {
+        const struct tccl_setmap_entry *entry = &sets->entries[i % sets->count];
         if (entry->measured > 0 &&
-            tccl_foretell_set(foretell, &entry->set, tccl_setmap_later(entry, 1),
-                              entry->measured > 1 ? entry->measured - 1 : 1) != 0) {
+            take(foretell, &entry->set, tccl_setmap_later(entry, 1),
+                 entry->measured > 1 ? entry->measured - 1 : 1, i >= sets->count) != 0) {
             tccl_foretell_free(foretell);
             return NULL;
         }
@@ -357,8 +374,7 @@ static void narrow(struct evidence *evidence, const double *carried)
     int n = 0;
     for (int i = 0; i < evidence->n; i++) {
         const struct share *share = &evidence->shares[i];
-        if (carried[share->limit] <=
-            share->weight * evidence->gbps * (1 + evidence->error) * (1 + SLACK))
+        if (may_limit(evidence, (size_t)share->limit, share->weight, carried))
             evidence->shares[n++] = *share;
     }
     evidence->n = n;
