@@ -174,8 +174,8 @@ static int stop_in_pairs(void *context, const struct tccl_fill_progress *progres
     return progress->phase == TCCL_FILL_PAIRS && (*left)-- <= 0;
 }
 
-/* GPUs of one switch collapse less than those that are like them, and the run ends before all pairs
- * were measured: of a kind whose two differ none is foretold. */
+/* GPUs of one switch collapse less than those that are like them, and runs end before all pairs
+ * were measured: what they foretell all the same is right. */
 TEST(stopped)
 {
     cleanup_json json_t *json = json_load_file(machine_file("turin-pex890"), 0, NULL);

@@ -41,6 +41,7 @@ static struct tccl_profile *fill(const char *name, const uint32_t *gpus, int n, 
 /* A machine, its profile, and one link of it that carries less. */
 struct trial {
     const char *name;
+    double noise;
     const struct tccl_model *model, *now; /* as it was measured, and is */
     struct tccl_model_tables *fresh;
     struct tccl_profile *profile;
@@ -53,8 +54,33 @@ static struct {
     int cases, judged, below;
     double least;
 } sum;
+static int all_cases, all_below; /* with noise, of machines of which WANTED is wanted */
 
-/* What was measured with noise is no better than what it had on the whole machine. */
+/* What the ring, or the rings, reach in truth that a table promises most of. */
+static double reach_of_best(const struct tccl_model *model, const struct tccl_table *table)
+{
+    double most = 0, reaches = 0;
+    for (int i = 0; i < table->n_results; i++) {
+        const struct tccl_result *own = &table->results[i];
+        const struct tccl_chain *rings = own->set ? own->set->rings : &own->chain;
+        const int n = own->set ? own->set->n : own->chain.n_gpus > 0,
+                  gpus = __builtin_popcount(table->gpus);
+        struct tccl_side side = {0};
+        const struct tccl_side *sides[] = {&side};
+        double gbps;
+        if (n == 0 || !own->chain.closed || own->gbps * tccl_reach(own->ends, gpus) <= most)
+            continue;
+        for (int k = 0; k < n; k++)
+            tccl_side_add_chain(&side, &rings[k]);
+        MUST(tccl_model_sides(model, sides, 1, &gbps, ERR));
+        most = own->gbps * tccl_reach(own->ends, gpus);
+        reaches = gbps * tccl_reach(tccl_ends(model, rings, n), gpus);
+    }
+    return reaches;
+}
+
+/* What was measured with noise is no better than what it had on the whole machine; NCCL's own is
+ * none of it, which may have gone by a link that carries less now. */
 static void compare(struct trial *trial, uint32_t gpus, double wanted)
 {
     const struct tccl_narrowed narrowed = {.n = 1, .links = {trial->link->narrow}};
@@ -66,7 +92,7 @@ static void compare(struct trial *trial, uint32_t gpus, double wanted)
     owned(table) struct tccl_table *ours =
         tccl_narrowed_table(before, machine, &narrowed, NULL, &felt);
     const double could = fmin(reach_of(trial->now, fresh, &ignored),
-                              reach_of(trial->model, before, &ignored)),
+                              reach_of_best(trial->model, before)),
                  judged = reach_of(trial->now, ours, &told);
     if (!tccl_narrowed_suffices(before, ours, WANTED)) {
         owned(table) struct tccl_table *found =
@@ -76,8 +102,15 @@ static void compare(struct trial *trial, uint32_t gpus, double wanted)
             tccl_narrowed_add(ours, found, NULL);
     }
     const double has = reach_of(trial->now, ours, &retold);
-    const bool fine = has >= wanted * could && has >= WANTED * judged && retold >= told;
+    /* With noise several rings have to gain more over one, so that now and then one is taken which
+     * has less: WANTED is of most then. */
+    const double least = trial->noise > 0 ? fmin(wanted, 0.8) : wanted;
+    const bool fine = has >= least * could && has >= WANTED * judged && retold >= told;
     CHECK(fine);
+    if (trial->noise > 0 && wanted >= WANTED) {
+        all_cases++;
+        all_below += has < WANTED * could;
+    }
     sum.cases++;
     sum.judged += judged < WANTED * could;
     sum.below += has < WANTED * could;
@@ -106,7 +139,7 @@ static void try_link(struct trial *trial, struct link *link, const uint32_t *set
 /* wanted: of all GPUs. */
 static void try_machine(const char *name, double noise, double wanted)
 {
-    struct trial trial = {.name = name, .model = load_machine(name)};
+    struct trial trial = {.name = name, .noise = noise, .model = load_machine(name)};
     const struct tccl_machine *machine = tccl_model_machine(trial.model);
     const uint32_t all = (UINT32_C(1) << machine->n_gpus) - 1;
     const uint32_t sets[] = {all, all >> machine->n_gpus / 2, all & 0x5555,
@@ -148,4 +181,6 @@ TEST(rings)
     for (size_t i = 0; i < COUNT(machines) * COUNT(noises); i++)
         try_machine(machines[i / COUNT(noises)].name, noises[i % COUNT(noises)],
                     machines[i / COUNT(noises)].wanted);
+    printf("with noise %d of %d below %g\n", all_below, all_cases, WANTED);
+    CHECK(all_below * 20 <= all_cases);
 }
