@@ -329,9 +329,8 @@ static double best_alone(const struct tccl_table *table, double *bound)
 bool tccl_narrowed_suffices(const struct tccl_table *before, const struct tccl_table *table,
                             double part)
 {
-    double bound, had, best = best_alone(before, &bound);
-    had = best;
-    best = best_alone(table, &bound);
+    double bound;
+    const double had = best_alone(before, &bound), best = best_alone(table, &bound);
     return best >= part * fmin(bound, had);
 }
 

@@ -301,8 +301,11 @@ static int note(struct tccl_foretell *foretell, const double *weight, double gbp
         size_t first = first_of(foretell, i);
         most[first] = fmax(most[first], weight[i]);
     }
-    for (size_t i = 0; i < n; i++)
-        evidence.n += most[i] > 0 && may_limit(&evidence, i, most[i], foretell->carried);
+    for (size_t i = 0; i < n; i++) {
+        if (!may_limit(&evidence, i, most[i], foretell->carried))
+            most[i] = 0;
+        evidence.n += most[i] > 0;
+    }
     evidence.shares = calloc((size_t)evidence.n + 1, sizeof(*evidence.shares));
     evidence.transfers = calloc(set ? (size_t)set->count + 1 : 1, sizeof(*evidence.transfers));
     if (!evidence.shares || !evidence.transfers) {
@@ -312,7 +315,7 @@ static int note(struct tccl_foretell *foretell, const double *weight, double gbp
     }
     evidence.n = 0;
     for (size_t i = 0; i < n; i++)
-        if (most[i] > 0 && may_limit(&evidence, i, most[i], foretell->carried))
+        if (most[i] > 0)
             evidence.shares[evidence.n++] = (struct share){(int)i, most[i]};
     if (set) {
         evidence.count = set->count;

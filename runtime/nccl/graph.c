@@ -73,11 +73,16 @@ static void begin_graph(int id, unsigned pattern, int channels, double intra, do
                   within, outside);
 }
 
-/* One ring after the other, each as a channel. */
-static void add_channels(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                         int channels, struct shim_text *text)
+/* A graph of one ring after the other, each as a channel; speeds as begin_graph. */
+static void add_rings(int id, unsigned pattern, double speed_intra, double speed_inter,
+                      const struct shim_chain *chain, const struct shim_numbers *numbers,
+                      int channels, enum shim_path intra, enum shim_path inter,
+                      struct shim_text *text)
 {
     const struct tccl_named_chain *first = &chain->rings.chains[0];
+    begin_graph(id, pattern, channels, speed_intra, speed_inter,
+                first->n_gpus > 1 ? shim_path_name(intra) : "LOC",
+                first->closed ? "PIX" : shim_path_name(inter), text);
     for (int i = 0; i < channels; i++) {
         int at = i % chain->rings.n;
         const struct tccl_named_chain *path = &chain->rings.chains[at];
@@ -88,19 +93,6 @@ static void add_channels(const struct shim_chain *chain, const struct shim_numbe
                     path->closed ? -1 : numbers->exit[at], text);
     }
     shim_text_add(text, "</graph>\n");
-}
-
-/* The ring is graph 0, its pattern 4. */
-static void add_rings(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                      const struct shim_nominal *ring, int channels, enum shim_path intra,
-                      enum shim_path inter, struct shim_text *text)
-{
-    const struct tccl_named_chain *first = &chain->rings.chains[0];
-    begin_graph(0, 4, channels, ring->speed_intra * ring->channels,
-                ring->speed_inter * ring->channels,
-                first->n_gpus > 1 ? shim_path_name(intra) : "LOC",
-                first->closed ? "PIX" : shim_path_name(inter), text);
-    add_channels(chain, numbers, channels, text);
 }
 
 double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
@@ -135,20 +127,6 @@ static double along_gbps(const struct shim_chain *chain, const struct shim_basel
                         : speed_tree * own->tree.channels;
 }
 
-static void add_trees_along(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                            const struct shim_baseline *own, int channels, enum shim_path intra,
-                            enum shim_path inter, struct shim_text *text)
-{
-    const struct shim_nominal *tree = &own->tree, *ring = &own->ring;
-    const struct tccl_named_chain *first = &chain->rings.chains[0];
-    begin_graph(1, tree->pattern, channels,
-                along_gbps(chain, own, tree->speed_intra, ring->speed_intra),
-                along_gbps(chain, own, tree->speed_inter, ring->speed_inter),
-                first->n_gpus > 1 ? shim_path_name(intra) : "LOC",
-                first->closed ? "PIX" : shim_path_name(inter), text);
-    add_channels(chain, numbers, channels, text);
-}
-
 /* The tree is graph 1, of which NCCL takes no more channels than the rings have, and of these no
  * more than it has. The longest paths are those that there may be: both are too long for LL128.
  */
@@ -176,7 +154,9 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
                struct shim_text *text, struct tccl_error *why)
 {
+    enum { RING = 4 }; /* NCCL's pattern; its graph is 0 */
     const struct tccl_named_chain *first = &chain->rings.chains[0];
+    const struct shim_nominal *ring = &own->ring;
     if (check_numbers(chain, numbers, why) != 0)
         return -1;
     if (own->ring.channels == 0 || own->ring.speed_intra > 1e6 || own->ring.speed_inter > 1e6)
@@ -184,10 +164,14 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
     int channels = numbers->apart ? own->ring.channels
                                   : shim_graph_channels(own->ring.channels, chain->rings.n);
     shim_text_add(text, "<graphs version=\"1\">\n");
-    add_rings(chain, numbers, &own->ring, channels, intra, inter, text);
+    add_rings(0, RING, ring->speed_intra * ring->channels, ring->speed_inter * ring->channels,
+              chain, numbers, channels, intra, inter, text);
     struct shim_text without = *text;
     if (has_trees_along(chain) && knows_tree(&own->tree))
-        add_trees_along(chain, numbers, own, channels, intra, inter, text);
+        add_rings(1, own->tree.pattern,
+                  along_gbps(chain, own, own->tree.speed_intra, ring->speed_intra),
+                  along_gbps(chain, own, own->tree.speed_inter, ring->speed_inter), chain, numbers,
+                  channels, intra, inter, text);
     else if (!first->closed && chain->tree.gbps > 0 && numbers->tree >= 0 && knows_tree(&own->tree))
         add_tree(chain, numbers, own, shim_graph_channels(own->tree.channels, chain->rings.n),
                  text);
