@@ -676,8 +676,7 @@ void tccl_group_alone(const struct tccl_node_class *class, const struct tccl_see
                              .bounces = tccl_bounces(&cell->set.rings[0], 1) * nodes};
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_class_baseline *own = &class->baselines[i];
-        const uint8_t ends =
-            told && own->told_ends[closed] ? own->told_ends[closed] : own->ends[closed];
+        const uint8_t ends = tccl_class_baseline_ends(own, closed, told);
         ring.baseline_gbps[i] = choice->baseline_gbps[i] = own->gbps[closed];
         ring.baseline_lost[i] = 1 - tccl_reach(own->ends[closed], gpus);
         ring.baseline_told_lost[i] = 1 - tccl_reach(ends, gpus);

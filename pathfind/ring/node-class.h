@@ -34,6 +34,13 @@ struct tccl_class_baseline {
     struct tccl_nominal ring[2], tree[2];
 };
 
+/* The ends of what NCCL builds, as they are told (where these are known), or as they decide. */
+static inline uint8_t tccl_class_baseline_ends(const struct tccl_class_baseline *own, bool closed,
+                                               bool told)
+{
+    return told && own->told_ends[closed] ? own->told_ends[closed] : own->ends[closed];
+}
+
 enum { TCCL_CLASS_WORSE = 160 };
 
 struct tccl_node_class {

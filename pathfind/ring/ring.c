@@ -71,8 +71,7 @@ double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_n
  * or as it decides, or, with 1, all of it. */
 static double node_baseline(const struct tccl_class_baseline *own, bool closed, int gpus, bool told)
 {
-    uint8_t ends = told && own->told_ends[closed] ? own->told_ends[closed] : own->ends[closed];
-    return own->gbps[closed] * tccl_reach(ends, gpus);
+    return own->gbps[closed] * tccl_reach(tccl_class_baseline_ends(own, closed, told), gpus);
 }
 
 /* Bandwidth of the baseline: that of its slowest node or hop; 0 if unknown. gpus, told: as
