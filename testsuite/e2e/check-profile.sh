@@ -88,7 +88,7 @@ item profile fail '*machine.json*tccl-profile init*'
 admin tccl-profile init --backend host --devices 2 --machine "$machine"
 rm -r "$folder"
 measure() {
-    admin tccl-profile run --backend host --devices 2 --cache "$cluster/nodes/n2/cache" --budget 3 >"$work/log" 2>&1 ||
+    admin tccl-profile run --backend host --devices 2 --cache "$cluster/nodes/n2/cache" --budget 1 --window 2 --repeats 1 >"$work/log" 2>&1 ||
         { cat "$work/log"; fail "tccl-profile run"; }
 }
 measure
