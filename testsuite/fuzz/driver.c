@@ -1,5 +1,5 @@
 /* driver.c: runs a fuzz target where there is no libFuzzer: its seeds and those of the folder
- * named, then mutations of them. Repeatable: TCCL_SEED. TCCL_FUZZ_RUNS: how many (default 20000;
+ * named, then mutations of them. Repeatable: TCCL_SEED. TCCL_FUZZ_RUNS: how many (default RUNS;
  * after 2 s it ends in any case, so that it can stand among the unit tests). TCCL_FUZZ_SAVE=FILE:
  * each input is written there first; what is there after a crash caused it. --seeds FOLDER writes
  * the seeds there, for libFuzzer. */
@@ -9,6 +9,13 @@
 
 #include "base/fileio.h"
 #include "fuzz.h"
+
+/* Sanitizers see what else would go by. */
+#ifdef __SANITIZE_ADDRESS__
+#define RUNS 20000
+#else
+#define RUNS 4000
+#endif
 
 enum { MAX_SEEDS = 256, LONGEST = 1 << 17, MAX_FILE = 1 << 16, SECONDS = 2 };
 
@@ -191,7 +198,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         add_folder(&corpus, argv[i]);
     check_seed();
-    long done = run_all(&corpus, runs ? strtol(runs, NULL, 0) : 20000);
+    long done = run_all(&corpus, runs ? strtol(runs, NULL, 0) : RUNS);
     printf("%d seeds, %ld mutations\n", corpus.count, done);
     for (int i = 0; i < corpus.count; i++)
         free(corpus.inputs[i].data);

@@ -148,6 +148,15 @@ void check_add(struct check_step *step);
 /* So many elements an array has. */
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
+/* So many rounds of a property test, or of every third of a list: all of them in the build by gcc,
+ * a third in those that look for what is undefined, which is in the code, whatever goes through. */
+#if defined(__clang__) || defined(__SANITIZE_ADDRESS__)
+#define CHECK_PART 3
+#else
+#define CHECK_PART 1
+#endif
+#define CHECK_ROUNDS(n) (((n) + CHECK_PART - 1) / CHECK_PART)
+
 /* The seed of a property test: TCCL_SEED from the environment, or a new one; printed when it is
  * asked for first. rand() and drand48() begin from it in each test, so that one alone does the
  * same.

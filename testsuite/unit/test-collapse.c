@@ -18,7 +18,13 @@ OWNED(backend, struct tccl_backend, tccl_backend_close)
 OWNED(tables, struct tccl_model_tables, tccl_model_tables_free)
 OWNED(groups, struct tccl_groups, tccl_groups_free)
 
-enum { GPUS = 8, ALL = 0xff, ROOTS = GPUS / 2 + 2, MOST = 4 * TCCL_MAX_SIDE, ROUNDS = 300 };
+enum {
+    GPUS = 8,
+    ALL = 0xff,
+    ROOTS = GPUS / 2 + 2,
+    MOST = 4 * TCCL_MAX_SIDE,
+    ROUNDS = CHECK_ROUNDS(300)
+};
 
 static int plans, several, trees, grouped, left;
 

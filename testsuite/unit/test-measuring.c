@@ -461,7 +461,7 @@ TEST(kill)
     struct tccl_fill_progress end;
     long told = 0;
     begin();
-    for (int round = 0; round < 25; round++) {
+    for (int round = 0; round < CHECK_ROUNDS(25); round++) {
         int pipe_[2];
         CHECK_INT(pipe(pipe_), 0);
         fflush(NULL);

@@ -100,7 +100,7 @@ TEST(rings)
     static const double parts[] = {0.5, 0.125};
     static const char *const names[] = {"quad-8gpu", "turin-pex890", "amd-4gpu",       "intel-4gpu",
                                         "dual-8gpu", "h100-8gpu",    "epyc-nps4-4a100"};
-    for (size_t i = 0; i < COUNT(names); i++)
+    for (size_t i = 0; i < COUNT(names); i += CHECK_PART)
         try_machine(names[i], parts, COUNT(parts));
 }
 

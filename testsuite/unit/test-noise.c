@@ -197,7 +197,7 @@ TEST(uniform)
 {
     unsigned long seed = check_seed();
     static const double noises[] = {0.01, 0.03, 0.05, 0.1};
-    for (int round = 0; round < 60 && !check_failures; round++) {
+    for (int round = 0; round < CHECK_ROUNDS(60) && !check_failures; round++) {
         unsigned long state = seed + round;
         owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
@@ -281,7 +281,7 @@ static struct tccl_search *know_all(struct noisy_meter *noisy, struct tccl_setma
 TEST(failed)
 {
     unsigned long seed = check_seed();
-    for (int round = 0; round < 60 && !check_failures; round++) {
+    for (int round = 0; round < CHECK_ROUNDS(60) && !check_failures; round++) {
         unsigned long state = seed + 3000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
         const struct tccl_machine *machine = tccl_model_machine(model);
@@ -332,7 +332,7 @@ TEST(failed)
 TEST(flaky)
 {
     unsigned long seed = check_seed();
-    for (int round = 0; round < 40 && !check_failures; round++) {
+    for (int round = 0; round < CHECK_ROUNDS(40) && !check_failures; round++) {
         unsigned long state = seed + 4000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model,
@@ -354,7 +354,7 @@ TEST(flaky)
 TEST(stopped)
 {
     unsigned long seed = check_seed();
-    for (int round = 0; round < 60 && !check_failures; round++) {
+    for (int round = 0; round < CHECK_ROUNDS(60) && !check_failures; round++) {
         unsigned long state = seed + 5000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model, .state = state};
@@ -371,7 +371,7 @@ TEST(stopped)
 TEST(left_ring)
 {
     unsigned long seed = check_seed();
-    for (int round = 0; round < 30 && !check_failures; round++) {
+    for (int round = 0; round < CHECK_ROUNDS(30) && !check_failures; round++) {
         unsigned long state = seed + 6000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {

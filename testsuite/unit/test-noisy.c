@@ -190,7 +190,7 @@ static void show(const char *name, const struct run *run, struct summary *summar
 
 /* ---- tests ---- */
 
-enum { ROUNDS = 12 };
+enum { ROUNDS = CHECK_ROUNDS(12) };
 
 /* Random machines: each profile ends whole, with noise and without. */
 TEST(whole)
@@ -234,7 +234,7 @@ TEST(above_bounds)
 /* All GPUs of two machines at 3 %, against the same without noise. */
 TEST(promises)
 {
-    enum { SEEDS = 3 };
+    enum { SEEDS = CHECK_ROUNDS(3) };
     static const char *const names[] = {"amd-4gpu", "intel-4gpu"};
     static double promises[MOST];
     char path[PATH_MAX];

@@ -9,7 +9,7 @@
 #include "search/model-table.h"
 #include "search/search.h"
 
-enum { ROUNDS = 100, OTHERS = 100000 };
+enum { ROUNDS = CHECK_ROUNDS(100), OTHERS = 100000 };
 
 static int refused, read_better, wrote_better;
 

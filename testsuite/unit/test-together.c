@@ -11,7 +11,7 @@
 OWNED(backend, struct tccl_backend, tccl_backend_close)
 OWNED(together, struct tccl_together, tccl_together_free)
 
-enum { ROUNDS = 3000, MOST_SIDES = 4 };
+enum { ROUNDS = CHECK_ROUNDS(3000), MOST_SIDES = 4 };
 
 /* ---- the store, and bounds ---- */
 
