@@ -88,7 +88,8 @@ static void match(struct rig_pair *pair)
 static void read_inbox(void)
 {
     struct message message;
-    while (recv(inbox, &message, sizeof(message), MSG_DONTWAIT) == sizeof(message))
+    /* not recv(), which waits a moment in programs on the rig (patient-sockets.c) */
+    while (recvfrom(inbox, &message, sizeof(message), MSG_DONTWAIT, NULL, NULL) == sizeof(message))
         for (struct rig_pair *pair = pairs; pair; pair = pair->next)
             if (pair->public.qp_num == message.to) {
                 push(&pair->arrivals, (struct ibv_wc){.status = IBV_WC_SUCCESS,

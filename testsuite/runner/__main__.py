@@ -10,10 +10,11 @@ import time
 import leftovers
 from catalogue import LOGS, ROOT, Test, all_tests
 from cluster import Cluster
-from schedule import Lane, Result, Runner, last_line, log_of
+from schedule import Lane, Result, Runner, log_of
 
 WIDTHS = {'e2e-mixed': 2, 'e2e-own': 3, 'nccl': 2}  # how many tests of a lane may run at the same time; units: the cores
 SHOWN = 20
+FAILED, AGAIN = 30, 12  # lines of the logs of those that failed, or failed at first
 
 
 def parse():
@@ -48,8 +49,8 @@ class Reporter:
     def __call__(self, result, again=False):
         if again:
             first = log_of(result.test.name).removesuffix('.log') + '.first.log'
-            print(f'again {result.test.name}: its first log is {os.path.relpath(first, ROOT)}: {last_line(first)[:200]}',
-                  flush=True)
+            print(f'again {result.test.name}: its first log is {os.path.relpath(first, ROOT)}', flush=True)
+            self.show_log(first, AGAIN)
             return
         name = result.test.name
         counted = name in self.wanted or result.word == 'FAIL' or name not in self.wanted and not result.test.command
@@ -64,12 +65,12 @@ class Reporter:
         print(f'{result.word:4}  {name:36} {result.seconds:6.1f} s {result.cpu:6.1f} s CPU'
               f'  {self.done}/{len(self.wanted)}{note}', flush=True)
         if result.word == 'FAIL':
-            self.show_log(name)
+            self.show_log(log_of(name), FAILED)
 
     @staticmethod
-    def show_log(name):
-        with open(log_of(name), encoding='utf-8', errors='replace') as log:
-            for line in log.read().splitlines()[-30:]:
+    def show_log(path, lines):
+        with open(path, encoding='utf-8', errors='replace') as log:
+            for line in log.read().splitlines()[-lines:]:
                 print('      |', line[:300])
 
     def costs(self):
