@@ -63,7 +63,7 @@ void profile_say_links(const struct tccl_machine *machine, FILE *out)
     for (int i = 0; watch.looks >= LEAST_LOOKS && i < watch.count; i++) {
         const struct tccl_doctor_rate *best = &watch.links[i].best;
         int gpu = tccl_machine_find_gpu(machine, watch.links[i].busid);
-        if (gpu >= 0 && best->state == TCCL_DOCTOR_LINK_IDLE)
+        if (gpu >= 0 && best->rests && best->gts > 0)
             fprintf(out,
                     "tccl: note: GPU %d (%s): its link had %g GT/s under load, both ends can %g: "
                     "see link of tccl-check machine\n",

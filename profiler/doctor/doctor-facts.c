@@ -320,13 +320,14 @@ struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, 
     /* A GPU's link is slow while it has nothing to do. By NVML P0 and P2 are those of work. */
     bool works = below->nvml && below->nvml->pstate >= 0 && below->nvml->pstate <= 2 &&
                  below->nvml->n_users > 0;
+    rate.rests = below->kind == TCCL_DOCTOR_GPU && !works && rate.gts < rate.gts_most;
     /* A virtual machine's bridges may claim less than the device behind them has. */
     if (rate.gbps <= 0 || rate.gbps_most <= 0 || rate.gts > rate.gts_most ||
         rate.lanes > rate.lanes_most)
         rate.state = TCCL_DOCTOR_LINK_UNKNOWN;
     else if (rate.lanes == rate.lanes_most && rate.gts == rate.gts_most)
         rate.state = TCCL_DOCTOR_LINK_FULL;
-    else if (rate.lanes == rate.lanes_most && below->kind == TCCL_DOCTOR_GPU && !works)
+    else if (rate.lanes == rate.lanes_most && rate.rests)
         rate.state = TCCL_DOCTOR_LINK_IDLE;
     else
         rate.state = TCCL_DOCTOR_LINK_DEGRADED;
@@ -346,6 +347,8 @@ void tccl_doctor_path(const struct tccl_doctor_facts *facts, int device,
 
 void tccl_doctor_name(const struct tccl_doctor_device *device, char text[static TCCL_NAME + 8])
 {
+    char clean[TCCL_NAME]; /* an interface's may have any bytes */
+    tccl_clean(clean, sizeof(clean), device->name);
     if (device->kind == TCCL_DOCTOR_GPU && device->number >= 0)
         snprintf(text, TCCL_NAME + 8, "GPU %d", device->number);
     else
@@ -353,5 +356,5 @@ void tccl_doctor_name(const struct tccl_doctor_device *device, char text[static 
                  device->kind == TCCL_DOCTOR_GPU   ? "GPU"
                  : device->kind == TCCL_DOCTOR_NIC ? "NIC "
                                                    : "bridge",
-                 device->kind == TCCL_DOCTOR_NIC ? device->name : "");
+                 device->kind == TCCL_DOCTOR_NIC ? clean : "");
 }

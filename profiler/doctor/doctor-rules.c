@@ -9,7 +9,7 @@
 
 enum { REDIRECTS = 0xc /* ACS control: P2P request redirect, P2P completion redirect */ };
 
-static const double usual_shm_gb = 1.0, spare = 1.1;
+static const double usual_shm_gb = 1.0, usual_lock_gb = 4.0, spare = 1.1;
 
 static const char nccl_docs[] = "NCCL's user guide, Troubleshooting";
 static const char unmeasured[] = "not known";
@@ -135,20 +135,24 @@ static void look_link(struct look *look)
         if (rate.state != TCCL_DOCTOR_LINK_DEGRADED || at(look, i)->lost ||
             tccl_doctor_leads_down(look->facts, i))
             continue;
-        say(look, has_enough(look, i, rate.gbps) ? TCCL_DOCTOR_NOTE : TCCL_DOCTOR_WARN, i,
-            "its link is trained at x%d with %g GT/s, both ends can x%d with %g: at most %.1f of "
+        /* A GPU that rests will have all of the speed again, but not the lanes. */
+        double gbps = rate.rests ? tccl_doctor_carried(rate.gts_most, rate.lanes) : rate.gbps;
+        say(look, has_enough(look, i, gbps) ? TCCL_DOCTOR_NOTE : TCCL_DOCTOR_WARN, i,
+            "its link is trained at x%d with %g GT/s%s, both ends can x%d with %g: at most %.1f of "
             "%.1f GB/s",
-            rate.lanes, rate.gts, rate.lanes_most, rate.gts_most, rate.gbps, rate.gbps_most);
+            rate.lanes, rate.gts, rate.rests ? " (at rest)" : "", rate.lanes_most, rate.gts_most,
+            gbps, rate.gbps_most);
     }
 }
 
-/* A like device in a slot with twice as many lanes: there is a better one. */
-static bool has_wider_twin(const struct look *look, int i, int lanes)
+/* A like device in a slot with twice as many lanes, or GT/s: there is a better one. */
+static bool has_better_twin(const struct look *look, int i, int lanes, double gts)
 {
-    for (int other = 0; other < look->facts->n_devices; other++)
-        if (are_alike(look, i, other) &&
-            tccl_doctor_link(look->facts, other).lanes_most >= 2 * lanes)
+    for (int other = 0; other < look->facts->n_devices; other++) {
+        const struct tccl_doctor_rate rate = tccl_doctor_link(look->facts, other);
+        if (are_alike(look, i, other) && rate.lanes_most >= lanes && rate.gts_most >= gts)
             return true;
+    }
     return false;
 }
 
@@ -158,12 +162,18 @@ static void look_slot(struct look *look)
         const struct tccl_doctor_device *device = at(look, i);
         const struct tccl_doctor_rate rate = tccl_doctor_link(look->facts, i);
         if (device->kind == TCCL_DOCTOR_BRIDGE || rate.state == TCCL_DOCTOR_LINK_UNKNOWN ||
-            device->lanes_most <= rate.lanes_most || has_enough(look, i, rate.gbps_most))
+            has_enough(look, i, rate.gbps_most))
             continue;
-        bool twin = has_wider_twin(look, i, rate.lanes_most);
-        say(look, twin ? TCCL_DOCTOR_WARN : TCCL_DOCTOR_NOTE, i,
-            "its slot has %d of the %d lanes that it can use%s", rate.lanes_most,
-            device->lanes_most, twin ? "; another of its kind has more" : "");
+        bool wider = has_better_twin(look, i, 2 * rate.lanes_most, 0);
+        if (device->lanes_most > rate.lanes_most)
+            say(look, wider ? TCCL_DOCTOR_WARN : TCCL_DOCTOR_NOTE, i,
+                "its slot has %d of the %d lanes that it can use%s", rate.lanes_most,
+                device->lanes_most, wider ? "; another of its kind has more" : "");
+        /* A slower slot is an old board's, but where others are faster. */
+        else if (device->gts_most > rate.gts_most && has_better_twin(look, i, 0, 2 * rate.gts_most))
+            say(look, TCCL_DOCTOR_WARN, i,
+                "its slot has %g of the %g GT/s that it can use; another of its kind has more",
+                rate.gts_most, device->gts_most);
     }
 }
 
@@ -190,9 +200,11 @@ static void look_acs(struct look *look)
         if (bridge->kind == TCCL_DOCTOR_BRIDGE && bridge->acs > 0 && bridge->acs & REDIRECTS &&
             is_between(look, i))
             say(look, TCCL_DOCTOR_WARN, i,
-                "ACS%s%s redirect is on: transfers between devices of this switch go up to the "
-                "root and back",
-                bridge->acs & 4 ? " request" : "", bridge->acs & 8 ? " completion" : "");
+                "ACS %s redirect is on: transfers between devices of this switch go up to the root "
+                "and back",
+                (bridge->acs & REDIRECTS) == REDIRECTS ? "request and completion"
+                : bridge->acs & 4                      ? "request"
+                                                       : "completion");
     }
 }
 
@@ -330,9 +342,13 @@ static void say_pair(struct look *look, enum tccl_doctor_level level, const stru
                      const char *what)
 {
     const struct tccl_nvml *nvml = &look->facts->nvml;
+    char more[32] = "";
+    if (pairs->count > 1)
+        snprintf(more, sizeof(more), " (and %d more pair%s)", pairs->count - 1,
+                 pairs->count > 2 ? "s" : "");
     if (pairs->count > 0)
-        say(look, level, -1, "GPUs %d and %d (%s, %s) %s", pairs->a, pairs->b,
-            nvml->gpus[pairs->a].busid, nvml->gpus[pairs->b].busid, what);
+        say(look, level, -1, "GPUs %d and %d (%s, %s) %s%s", pairs->a, pairs->b,
+            nvml->gpus[pairs->a].busid, nvml->gpus[pairs->b].busid, what, more);
 }
 
 static void look_peers(struct look *look)
@@ -400,17 +416,32 @@ static void look_nic_link(struct look *look)
             }
 }
 
+/* Of this NIC's kind, those that have its firmware. */
+static int with_firmware_of(const struct look *look, int i)
+{
+    int same = 0;
+    for (int other = 0; other < look->facts->n_devices; other++)
+        same += are_alike(look, i, other) &&
+                strcmp(at(look, i)->firmware, at(look, other)->firmware) == 0;
+    return same;
+}
+
+/* The odd one is that which fewer have; of as many, the later one. */
 static void look_firmware(struct look *look)
 {
     for (int i = 0; i < look->facts->n_devices; i++)
-        for (int other = 0; other < i; other++)
-            if (is(look, i, TCCL_DOCTOR_NIC) && are_alike(look, i, other) &&
-                at(look, i)->firmware[0] && at(look, other)->firmware[0] &&
-                strcmp(at(look, i)->firmware, at(look, other)->firmware) != 0) {
+        for (int other = 0; other < look->facts->n_devices; other++) {
+            if (!is(look, i, TCCL_DOCTOR_NIC) || !are_alike(look, i, other) ||
+                !at(look, i)->firmware[0] || !at(look, other)->firmware[0] ||
+                strcmp(at(look, i)->firmware, at(look, other)->firmware) == 0)
+                continue;
+            int own = with_firmware_of(look, i), others = with_firmware_of(look, other);
+            if (own < others || (own == others && other < i)) {
                 say(look, TCCL_DOCTOR_WARN, i, "its firmware is %.40s; %s, of its kind, has %.40s",
                     at(look, i)->firmware, at(look, other)->busid, at(look, other)->firmware);
                 break;
             }
+        }
 }
 
 static void look_shm(struct look *look)
@@ -426,10 +457,11 @@ static void look_memlock(struct look *look)
     bool rdma = false;
     for (int i = 0; i < look->facts->n_devices; i++)
         rdma |= is(look, i, TCCL_DOCTOR_NIC) && at(look, i)->rdma;
-    if (rdma && look->facts->memlock_gb > 0)
-        say(look, TCCL_DOCTOR_WARN, -1,
-            "this process may lock %.3g GB of memory only (ulimit -l): RDMA needs more",
-            look->facts->memlock_gb);
+    double size = look->facts->memlock_gb;
+    if (rdma && size >= 0)
+        say(look, size < usual_lock_gb ? TCCL_DOCTOR_WARN : TCCL_DOCTOR_NOTE, -1,
+            "this process may lock %.3g GB of memory only (ulimit -l): RDMA %s", size,
+            size < usual_lock_gb ? "needs more" : "may need more");
 }
 
 static void look_persistence(struct look *look)
@@ -461,8 +493,10 @@ static const struct rule rules[] = {
      "reseat card, riser or cable of @; BIOS: the slot's link speed to its highest or Auto; lspci "
      "-vvs @ shows LnkSta and errors",
      "the node is down meanwhile; a speed that was lowered for errors brings them back"},
-    {"slot", look_slot, "half the lanes carry half as much; a ring is as fast as its slowest link",
-     NULL, "move the card to a wider slot; BIOS: bifurcation of the slot (x16, not x8x8)",
+    {"slot", look_slot,
+     "half the lanes, or GT/s, carry half as much; a ring is as fast as its slowest link", NULL,
+     "move the card to a better slot; BIOS: bifurcation of the slot (x16, not x8x8), its link "
+     "speed to Auto",
      "bus ids change, so the machine is another one: measure again"},
     {"acs", look_acs,
      "two GPUs of a switch had 50 GB/s both ways in place of 103 (RTX PRO 6000, Gen5, PEX890xx); "
@@ -546,7 +580,8 @@ static void find_unknown(const struct tccl_doctor_facts *facts,
     int closed = 0, links = 0;
     for (int i = 0; i < facts->n_devices; i++) {
         closed += !facts->devices[i].seen_config && !facts->devices[i].lost;
-        links += tccl_doctor_link(facts, i).state == TCCL_DOCTOR_LINK_UNKNOWN;
+        links += tccl_doctor_link(facts, i).state == TCCL_DOCTOR_LINK_UNKNOWN &&
+                 !tccl_doctor_leads_down(facts, i);
     }
     if (!facts->pci)
         say_unknown(findings,

@@ -97,7 +97,9 @@ static json_t *device_to_json(const struct tccl_doctor_facts *facts, int i)
     put_text(json, "path", path);
     put_text(json, "name", device->name);
     put(json, "number", device->number >= 0, device->number);
-    put_text(json, "link", tccl_doctor_link_name(rate.state));
+    /* That of one that leads down is the link of the device there, which may rest. */
+    if (!tccl_doctor_leads_down(facts, i))
+        put_text(json, "link", tccl_doctor_link_name(rate.state));
     put(json, "lanes", rate.lanes > 0, rate.lanes);
     put(json, "lanes_most", rate.lanes_most > 0, rate.lanes_most);
     put(json, "gts", rate.gts > 0, rate.gts);

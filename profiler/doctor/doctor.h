@@ -12,7 +12,7 @@
 #include "discover/sysfs.h"
 #include "machine/machine.h"
 
-enum { TCCL_DOCTOR_DEVICES = 192, TCCL_DOCTOR_NODES = 64, TCCL_DOCTOR_FINDINGS = 48 };
+enum { TCCL_DOCTOR_DEVICES = 192, TCCL_DOCTOR_NODES = 64, TCCL_DOCTOR_FINDINGS = 256 };
 enum { TCCL_DOCTOR_WHAT = 240, TCCL_DOCTOR_PATH = 200 };
 
 enum tccl_doctor_kind { TCCL_DOCTOR_GPU, TCCL_DOCTOR_NIC, TCCL_DOCTOR_BRIDGE };
@@ -57,7 +57,7 @@ struct tccl_doctor_facts {
     struct tccl_doctor_node nodes[TCCL_DOCTOR_NODES];
     bool gpudirect;         /* the driver gives GPU memory to NICs */
     double shm_gb;          /* size of /dev/shm; 0 unknown */
-    double memlock_gb;      /* this process may lock so much; -1 all, 0 unknown */
+    double memlock_gb;      /* this process may lock so much; -1 all */
     bool root;              /* read as root */
     bool nvml_known;        /* nvml holds something */
     char nvml_trouble[200]; /* why it doesn't; "" */
@@ -92,6 +92,7 @@ struct tccl_doctor_rate {
     double gts, gts_most; /* now, and what both ends can */
     int lanes, lanes_most;
     double gbps, gbps_most; /* of data at most, GB/s (tccl_doctor_carried) */
+    bool rests;             /* gts is that of a GPU that has nothing to do */
 };
 struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, int device);
 /* Does it lead down: a root port, and each second bridge below one? Its files in /sys say how the

@@ -275,6 +275,17 @@ TEST(idle_is_not_degraded)
             plant(facts.devices[gpu].above, "current_link_speed", "2.5 GT/s PCIe\n");
         find_none();
         CHECK_STR(tccl_doctor_link_name(tccl_doctor_link(&facts, gpu).state), "idle");
+        cleanup_json json_t *json = tccl_doctor_to_json(&facts, &findings);
+        cleanup_free char *text = json_dumps(json, 0);
+        CHECK(!strstr(text, "degraded")); /* nor its port */
+        int lanes = facts.devices[gpu].lanes;
+        plant(gpu, "current_link_width", "1\n"); /* that won't come back, the speed will */
+        find_one("link", TCCL_DOCTOR_WARN, gpu);
+        CHECK_HOLDS(findings.list[0].what, "x1 with 2.5 GT/s (at rest), both ends can");
+        CHECK_HOLDS(
+            findings.list[0].what,
+            check_printf("at most %.1f of", tccl_doctor_carried(facts.devices[gpu].gts_most, 1)));
+        plant(gpu, "current_link_width", check_printf("%d\n", lanes));
         use_nvml(); /* a process that waits: still at rest */
         nvml.gpus[0].n_users = 1;
         find_none();
@@ -336,6 +347,14 @@ TEST(narrow_slot)
             continue; /* a virtual machine's flat bus */
         check_one("slot", like >= 0 ? TCCL_DOCTOR_WARN : TCCL_DOCTOR_NOTE, gpu);
         CHECK_HOLDS(findings.list[0].what, check_printf("4 of the %d lanes", lanes));
+        heal(); /* that the BIOS holds at a lower generation */
+        plant(above, "max_link_speed", "2.5 GT/s PCIe\n");
+        plant(gpu, "current_link_speed", "2.5 GT/s PCIe\n");
+        look();
+        if (like >= 0)
+            check_one("slot", TCCL_DOCTOR_WARN, gpu);
+        else
+            check_none(); /* an old board */
     }
 }
 
@@ -420,7 +439,7 @@ TEST(acs)
         tried++;
         plant_space(port, &on, 4096);
         find_one("acs", TCCL_DOCTOR_WARN, port);
-        CHECK_HOLDS(findings.list[0].what, "request completion redirect");
+        CHECK_HOLDS(findings.list[0].what, "request and completion redirect");
         CHECK_HOLDS(findings.list[0].cost, "50 GB/s both ways in place of 103");
         heal();
         plant_space(port, &off, 4096);
@@ -643,6 +662,11 @@ TEST(peers)
         nvml.read[0][2] = false;
         find_one("peers", TCCL_DOCTOR_WARN, -1);
         CHECK_HOLDS(findings.list[0].what, "GPUs 0 and 2");
+        CHECK(!strstr(findings.list[0].what, "more pair"));
+        nvml.write[2][1] = false;
+        find_one("peers", TCCL_DOCTOR_WARN, -1);
+        CHECK_HOLDS(findings.list[0].what, "only (and 1 more pair)");
+        nvml.write[2][1] = true;
         nvml.write[0][2] = nvml.read[2][0] = nvml.write[2][0] = false;
         find_one("peers", TCCL_DOCTOR_NOTE, -1);
         CHECK_HOLDS(findings.list[0].what, "not between 0 and 2");
@@ -692,12 +716,14 @@ TEST(drivers_and_limits)
         else
             check_none();
         facts.shm_gb = 64;
-        facts.memlock_gb = 8e-3;
-        tccl_doctor_examine(&facts, &findings);
-        if (nth(TCCL_DOCTOR_NIC, 0) >= 0)
-            check_one("memlock", TCCL_DOCTOR_WARN, -1);
-        else
-            check_none();
+        for (int i = 0; i < 3; i++) { /* 128 GB: an eighth of the memory, as systemd has it */
+            facts.memlock_gb = (double[]){0, 8e-3, 128}[i];
+            tccl_doctor_examine(&facts, &findings);
+            if (nth(TCCL_DOCTOR_NIC, 0) >= 0)
+                check_one("memlock", i < 2 ? TCCL_DOCTOR_WARN : TCCL_DOCTOR_NOTE, -1);
+            else
+                check_none();
+        }
     }
 }
 
@@ -732,8 +758,163 @@ TEST(nics)
         plant_at(check_printf("%s/sys/class/infiniband/%s/fw_ver", root, facts.devices[last].name),
                  "28.36.1010\n");
         find_one("firmware", TCCL_DOCTOR_WARN, last);
+        if (count(TCCL_DOCTOR_NIC) < 3)
+            continue;
+        heal(); /* the first is the odd one: the others are not */
+        for (int i = 0; i < count(TCCL_DOCTOR_NIC); i++)
+            plant_at(check_printf("%s/sys/class/infiniband/%s/fw_ver", root,
+                                  facts.devices[nth(TCCL_DOCTOR_NIC, i)].name),
+                     i ? "28.39.1002\n" : "28.36.1010\n");
+        find_one("firmware", TCCL_DOCTOR_WARN, nic);
     }
     CHECK(near > 3);
+}
+
+/* ---- several at once ---- */
+
+/* Each returns the device that is to be found, -1 the machine, NOWHERE: not on this one. */
+enum { NOWHERE = -2 };
+static struct tccl_doctor_device *of(enum tccl_doctor_kind kind, int n)
+{
+    int device = nth(kind, n);
+    return device >= 0 ? &facts.devices[device] : NULL;
+}
+
+static int plant_lost(void)
+{
+    int last = nth(TCCL_DOCTOR_GPU, count(TCCL_DOCTOR_GPU) - 1);
+    facts.devices[last].lost = true;
+    return last;
+}
+
+static int plant_link(void)
+{
+    struct tccl_doctor_device *gpu = of(TCCL_DOCTOR_GPU, 0);
+    gpu->lanes /= 2;
+    gpu->gts = 2.5;
+    return nth(TCCL_DOCTOR_GPU, 0);
+}
+
+static int plant_slot(void)
+{
+    const struct tccl_doctor_device *gpu = of(TCCL_DOCTOR_GPU, 1);
+    if (gpu->above < 0 || facts.devices[gpu->above].lanes_most == 0)
+        return NOWHERE;
+    of(TCCL_DOCTOR_GPU, 1)->lanes_most *= 2;
+    return nth(TCCL_DOCTOR_GPU, 1);
+}
+
+static int plant_acs(void)
+{
+    int port = switch_port();
+    if (port < 0)
+        return NOWHERE;
+    facts.devices[port].acs = 4;
+    return port;
+}
+
+static int plant_iommu(void)
+{
+    strcpy(of(TCCL_DOCTOR_GPU, 0)->iommu, "DMA-FQ");
+    return -1;
+}
+
+static int plant_ordering(void)
+{
+    if (of(TCCL_DOCTOR_GPU, 0)->device != of(TCCL_DOCTOR_GPU, 1)->device)
+        return NOWHERE;
+    of(TCCL_DOCTOR_GPU, 0)->relaxed = 0;
+    of(TCCL_DOCTOR_GPU, 1)->relaxed = 1;
+    return nth(TCCL_DOCTOR_GPU, 0);
+}
+
+static int plant_reads(void)
+{
+    of(TCCL_DOCTOR_GPU, 1)->read_request = 128;
+    return nth(TCCL_DOCTOR_GPU, 1);
+}
+
+static int plant_peers(void)
+{
+    facts.nvml.write[0][1] = false;
+    return -1;
+}
+
+static int plant_nic(void)
+{
+    if (count(TCCL_DOCTOR_NIC) < 2 ||
+        of(TCCL_DOCTOR_NIC, 0)->device != of(TCCL_DOCTOR_NIC, 1)->device)
+        return NOWHERE;
+    of(TCCL_DOCTOR_NIC, 0)->link = TCCL_LINK_DOWN;
+    of(TCCL_DOCTOR_NIC, 1)->link = TCCL_LINK_UP;
+    return nth(TCCL_DOCTOR_NIC, 0);
+}
+
+static int plant_shm(void)
+{
+    facts.shm_gb = 0.067;
+    return -1;
+}
+
+static int plant_memlock(void)
+{
+    facts.memlock_gb = 8e-3;
+    return count(TCCL_DOCTOR_NIC) ? -1 : NOWHERE;
+}
+
+static int plant_persistence(void)
+{
+    facts.nvml.gpus[0].persistence = 0;
+    return -1;
+}
+
+static int plant_mig(void)
+{
+    facts.nvml.gpus[1].mig = true;
+    return nth(TCCL_DOCTOR_GPU, 1);
+}
+
+TEST(several)
+{
+    static const struct {
+        const char *rule;
+        int (*plant)(void);
+    } faults[] = {
+        {"lost", plant_lost},   {"link", plant_link},       {"slot", plant_slot},
+        {"acs", plant_acs},     {"iommu", plant_iommu},     {"ordering", plant_ordering},
+        {"reads", plant_reads}, {"peers", plant_peers},     {"nic", plant_nic},
+        {"shm", plant_shm},     {"memlock", plant_memlock}, {"persistence", plant_persistence},
+        {"mig", plant_mig},
+    };
+    ON_EACH(gpu, TCCL_DOCTOR_GPU)
+    {
+        if (count(TCCL_DOCTOR_GPU) < 3 || facts.devices[gpu].lanes < 2)
+            continue;
+        use_nvml();
+        for (unsigned try = 0; try < 8; try++) {
+            unsigned chosen = try ? roll(1U << COUNT(faults)) : ~0U;
+            int expected = 0, before = check_failures;
+            int at[COUNT(faults)];
+            look();
+            for (size_t i = 0; i < COUNT(faults); i++) {
+                at[i] = chosen >> i & 1 ? faults[i].plant() : NOWHERE;
+                expected += at[i] != NOWHERE;
+            }
+            tccl_doctor_examine(&facts, &findings);
+            CHECK_INT(findings.count, expected);
+            for (int f = 0; f < findings.count; f++) {
+                const struct tccl_doctor_finding *finding = &findings.list[f];
+                bool planned = false;
+                for (size_t i = 0; i < COUNT(faults); i++)
+                    planned |= at[i] == finding->device && !strcmp(faults[i].rule, finding->rule);
+                CHECK(planned);
+                CHECK(finding->what[0] && finding->mend[0] && finding->risk[0]);
+                CHECK(f == 0 || finding->level <= findings.list[f - 1].level);
+            }
+            if (check_failures > before)
+                print_findings();
+        }
+    }
 }
 
 /* ---- nothing to see, and too much ---- */
