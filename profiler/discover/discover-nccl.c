@@ -119,8 +119,11 @@ static int number(const struct element *element, enum attribute name, int none)
     return text[0] ? (int)strtol(text, NULL, 0) : none;
 }
 
-static double slot_gbps(const struct element *pci)
+/* 0: the file leaves it to /sys. */
+static double slot_gbps(const struct reader *reader, const struct element *pci)
 {
+    if (reader->scene->in_part && !pci->values[LINK_SPEED][0] && !pci->values[LINK_WIDTH][0])
+        return 0;
     return tccl_slot_gbps(strtod(pci->values[LINK_SPEED], NULL), number(pci, LINK_WIDTH, 0));
 }
 
@@ -141,6 +144,7 @@ static int enter_cpu(struct reader *reader, struct element *cpu)
     struct tccl_machine *machine = reader->scene->machine;
     int node = number(cpu, NUMAID, 0);
     node = node < 0 ? 0 : node;
+    reader->scene->says_cpu |= cpu->values[ARCH][0] && cpu->values[VENDOR][0];
     machine->cpu = tccl_cpu_of(cpu->values[ARCH], cpu->values[VENDOR], family_of(cpu),
                                number(cpu, MODELID, 0));
     for (cpu->index = 0; cpu->index < machine->n_memories; cpu->index++)
@@ -179,8 +183,8 @@ static int place(struct reader *reader, int depth, int *numa, int *parent)
                 if (same(machine->switches[k].name, busid))
                     return tccl_fail(reader->err, "PCI switch %s is there twice", busid);
             struct tccl_switch *entry = &machine->switches[machine->n_switches];
-            *entry =
-                (struct tccl_switch){.numa = *numa, .parent = *parent, .slot = slot_gbps(above)};
+            *entry = (struct tccl_switch){
+                .numa = *numa, .parent = *parent, .slot = slot_gbps(reader, above)};
             snprintf(entry->name, sizeof(entry->name), "%s", busid);
             above->index = machine->n_switches++;
         }
@@ -195,7 +199,7 @@ static int enter_gpu(struct reader *reader, const struct element *gpu, int depth
     const struct element *pci = &reader->open[depth];
     struct tccl_scene *scene = reader->scene;
     struct tccl_machine *machine = scene->machine;
-    struct tccl_gpu entry = {.minor = -1, .slot = slot_gbps(pci), .sm = number(gpu, SM, 0)};
+    struct tccl_gpu entry = {.minor = -1, .slot = slot_gbps(reader, pci), .sm = number(gpu, SM, 0)};
     tccl_bus bus;
     if (machine->n_gpus == TCCL_MAX_GPUS)
         return tccl_fail(reader->err, "more than %d GPUs: that many are not supported",
@@ -230,7 +234,7 @@ static int enter_net(struct reader *reader, const struct element *net)
     struct tccl_scene *scene = reader->scene;
     struct tccl_machine *machine = scene->machine;
     const struct element *pci = &reader->open[reader->depth - 2];
-    struct tccl_nic entry = {.gbps = number(net, SPEED, 0) / 8e3, .slot = slot_gbps(pci)};
+    struct tccl_nic entry = {.gbps = number(net, SPEED, 0) / 8e3, .slot = slot_gbps(reader, pci)};
     int at = machine->n_nics;
     tccl_bus bus;
     snprintf(entry.name, sizeof(entry.name), "%.63s", net->values[NAME]);
@@ -297,12 +301,36 @@ static int enter(struct reader *reader, struct element *element)
     return 0;
 }
 
-/* Files that were written for virtual machines have GPUs' PCI devices only. Returns 0, or -1 with
- * err. */
+/* A NIC of which the place is said, and nothing else. */
+static int enter_bare_nic(struct reader *reader, const struct element *pci)
+{
+    struct tccl_machine *machine = reader->scene->machine;
+    struct tccl_nic entry = {.slot = slot_gbps(reader, pci)};
+    tccl_bus bus;
+    if (machine->n_nics == TCCL_MAX_NICS)
+        return tccl_fail(reader->err, "more than %d NICs: that many are not supported",
+                         TCCL_MAX_NICS);
+    if (tccl_bus_parse(pci->values[BUSID], &bus) != 0)
+        return tccl_fail(reader->err, "a NIC has the bus id \"%s\"", pci->values[BUSID]);
+    tccl_bus_format(bus, entry.busid);
+    for (int i = 0; i < machine->n_nics; i++)
+        if (same(machine->nics[i].busid, entry.busid))
+            return 0; /* its ports are said, too */
+    if (place(reader, reader->depth, &entry.numa, &entry.parent) != 0)
+        return -1;
+    machine->nics[machine->n_nics++] = entry;
+    return 0;
+}
+
+/* Files that were written for virtual machines have GPUs' and NICs' PCI devices only. Returns 0, or
+ * -1 with err. */
 static int leave(struct reader *reader)
 {
     const struct element *pci = &reader->open[reader->depth];
     const struct element unknown = {.kind = GPU};
+    if (reader->scene->in_part && pci->kind == PCI && pci->index < 0 &&
+        strncmp(pci->values[CLASS], "0x02", 4) == 0)
+        return enter_bare_nic(reader, pci);
     if (pci->kind != PCI || strncmp(pci->values[CLASS], "0x03", 4) != 0 ||
         (pci->values[VENDOR][0] && !same(pci->values[VENDOR], "0x10de")) || pci->index >= 0 ||
         tccl_machine_find_gpu(reader->scene->machine, pci->values[BUSID]) >= 0)
@@ -365,7 +393,9 @@ int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_erro
     reader->err = err;
     if (read_all(reader, text) != 0)
         return -1;
-    if (machine->n_gpus == 0 || machine->n_memories == 0)
+    bool whole = machine->n_gpus > 0 && machine->n_memories > 0;
+    bool placed = machine->n_memories > 0 || machine->n_gpus + machine->n_nics == 0;
+    if (!whole && !(scene->in_part && placed))
         return tccl_fail(err, "names no %s: have NCCL write it (NCCL_TOPO_DUMP_FILE)",
                          machine->n_gpus == 0 ? "GPU" : "CPU");
     /* Memories stand in the order of their NUMA nodes; they were numbered as they came. */

@@ -17,7 +17,8 @@ struct tccl_scene {
     hwloc_topology_t topology;
     struct tccl_found *found;
     struct tccl_machine *machine; /* of it */
-    bool facts; /* /sys, /proc and NVML are of the machine that the topology shows */
+    bool facts;             /* /sys, /proc and NVML are of the machine that the topology shows */
+    bool in_part, says_cpu; /* of a file that says a part only: its NICs may be PCI devices alone */
     struct tccl_nvml nvml;
     char nvml_trouble[200];                /* why NVML says nothing, "" if it does */
     bool nvml_failed;                      /* it is there, and can't say */
@@ -55,6 +56,10 @@ void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus);
  * GPUDirect. Returns 0, or -1 with err. */
 bool tccl_is_nccl_topology(const char *text);
 int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_error *err);
+
+/* discover-virtual.c: what NCCL takes from the file that hosts of virtual machines provide: CPU,
+ * NUMA nodes, switches and slots. After GPUs, NICs and switches, while the topology is there. */
+void tccl_scene_virtual(struct tccl_scene *scene);
 
 /* discover.c: who made the CPUs, as far as NCCL tells them apart. architecture: "x86_64", "arm64"
  * or "aarch64", "ppc64"; vendor: as CPUs say it; "" and 0 where that is not known. */

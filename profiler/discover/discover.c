@@ -117,6 +117,8 @@ static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
     if (tccl_scene_gpus(scene, err) != 0 || tccl_scene_nics(scene, err) != 0 ||
         tccl_scene_switches(scene, err) != 0)
         return -1;
+    if (scene->facts)
+        tccl_scene_virtual(scene);
     if (scene->unplaced.count > 0)
         tccl_scene_note(scene,
                         "which NUMA node is next to %s%s isn't known: the first one is taken",

@@ -39,6 +39,7 @@ struct tccl_found {
     char driver[TCCL_NAME];            /* NVIDIA's, "" none */
     char p2p_source[TCCL_NAME];        /* where P2P ability comes from: "NVML", "PCI tree" */
     unsigned marks;                    /* TCCL_MARK_MIG, TCCL_MARK_MPS */
+    bool unforetold;                   /* what NCCL does by itself is not: see the notes */
     int n_notes;
     char notes[16][160]; /* what a person should know: "NUMA node 2 has no memory" */
 };

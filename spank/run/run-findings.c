@@ -45,7 +45,10 @@ void run_own_read(const struct run_gpus *gpus, int64_t version, char text[static
     char ring[TCCL_CHAIN_TEXT];
     uint32_t set = 0;
     *text = '\0';
-    if (!found || tccl_discover(&options, found, NULL) != 0)
+    /* Another topology than what is discovered. */
+    if (getenv("NCCL_TOPO_FILE"))
+        return;
+    if (!found || tccl_discover(&options, found, NULL) != 0 || found->unforetold)
         return;
     const struct tccl_machine *machine = &found->site.machine;
     for (int i = 0; i < gpus->n; i++) {

@@ -100,8 +100,6 @@ right_data() {
 
 step "nothing was measured"
 machine amd-4gpu
-# Both look at this machine's CPU, as on a user's; else NCCL would be told that of the model.
-rm "$work/machine/run/nvidia-topologyd/virtualTopology.xml"
 run -- "${train[@]}" || fail "$what: status $?"
 says "no ring: nothing was measured on this machine"
 python3 - "$work/said" "$work"/out/rank.? <<'PYTHON' || fail "$what: the line has another ring than NCCL built"
@@ -117,6 +115,8 @@ print(ring, told and told[1])
 sys.exit(not told or [int(gpu) for gpu in re.findall(r"(?:^|> )(\d+)", told[1])] != ring + [0])
 PYTHON
 right_data
+run NCCL_TOPO_FILE="$work/none.xml" -- true
+! grep -q "by itself builds" "$work/said" || fail "$what: $(cat "$work/said")"
 nothing_left
 
 step "the user's own profile"

@@ -521,6 +521,73 @@ TEST(nccl_topology_amd)
     }
 }
 
+/* On a machine with GPUs 03 and 44 on nodes 0 and 1, 84 and c4: the file of a virtual machine's
+ * host comes first, where it says something. */
+TEST(virtual_topology)
+{
+    static const char file[] = "/var/run/nvidia-topologyd/virtualTopology.xml";
+    static const char cpu[] = "<cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" "
+                              "familyid=\"6\" modelid=\"143\"/>";
+#define ONE_SWITCH                                                                                 \
+    "<system version=\"1\"><cpu numaid=\"1\">"                                                     \
+    "<pci busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"8 GT/s\" link_width=\"16\">"      \
+    "<pci busid=\"0000:03:00.0\" class=\"0x030200\" link_speed=\"8 GT/s\" link_width=\"8\"/>"      \
+    "<pci busid=\"0000:44:00.0\" class=\"0x030200\"/><pci busid=\"%s\" class=\"0x020700\"/>"       \
+    "</pci></cpu></system>"
+    const struct {
+        const char *text, *trouble; /* NULL: none */
+        bool says_cpu, moves;
+    } files[] = {
+        {"<system version=\"1\"></system>", NULL, false, false},
+        {check_printf("<system version=\"1\">%s</system>", cpu), NULL, true, false},
+        {ONE_SWITCH, NULL, false, true},
+        {"", "no XML that NCCL wrote", false, false},
+        {"<system version=\"1\"><cpu", "no XML that NCCL wrote", false, false},
+        {"<system><pci busid=\"0000:03:00.0\" class=\"0x030200\"/></system>", "names no CPU", false,
+         false},
+        {"<system><cpu numaid=\"77\"><pci busid=\"0000:03:00.0\" class=\"0x030200\"/></cpu>"
+         "</system>",
+         "NUMA nodes", false, false},
+    };
+    const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"),
+                                                  .root = check_folder()};
+    const struct tccl_machine *machine = &found.site.machine;
+    fresh();
+    put("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+    discover(&options);
+    const struct tccl_machine before = *machine;
+    CHECK(before.n_gpus == 4 && before.n_nics >= 1 && before.gpus[0].numa != before.gpus[1].numa);
+    for (size_t i = 0; i < COUNT(files); i++) {
+        put(file, check_printf(files[i].text, before.nics[0].busid));
+        discover(&options);
+        check_writable();
+        CHECK_INT(found.unforetold, files[i].trouble != NULL);
+        CHECK(!files[i].trouble || has_note(files[i].trouble));
+        CHECK_INT(machine->cpu, files[i].says_cpu ? TCCL_CPU_INTEL_SRP : before.cpu);
+        CHECK_INT(machine->gpus[2].numa, before.gpus[2].numa);
+        CHECK_INT(machine->gpus[2].parent < 0, before.gpus[2].parent < 0);
+        if (!files[i].moves) {
+            CHECK(memcmp(machine->gpus, before.gpus, sizeof(before.gpus)) == 0);
+            CHECK(memcmp(machine->nics, before.nics, sizeof(before.nics)) == 0);
+            continue;
+        }
+        CHECK_STR(machine->switches[machine->gpus[0].parent].name, "ffff:ff:01.0");
+        CHECK_INT(machine->gpus[1].parent, machine->gpus[0].parent);
+        CHECK_INT(machine->nics[0].parent, machine->gpus[0].parent);
+        CHECK(machine->switches[machine->gpus[0].parent].slot == 12);
+        CHECK(machine->gpus[0].slot == 6 && machine->gpus[1].slot == before.gpus[1].slot);
+        CHECK(machine->nodes[machine->gpus[0].numa] == 1 && machine->gpus[1].numa == 1);
+        CHECK_INT(machine->nics[0].numa, 1);
+        CHECK_STR(machine->nics[0].name, before.nics[0].name);
+    }
+    put(file, "");
+    CHECK_INT(truncate(check_at("%s", file + 1), TCCL_MAX_TOPOLOGY + 1), 0);
+    discover(&options);
+    CHECK(found.unforetold && has_note("virtualTopology.xml"));
+    check_remove(check_at("var"));
+#undef ONE_SWITCH
+}
+
 static void check_nccl_refused(const char *text, const char *why)
 {
     check_refused(&(struct tccl_discover_options){.xml = save(text)}, why);
