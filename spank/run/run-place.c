@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "plugin/plugin.h"
 
 /* How launchers tell a rank how many there are, here and in all, and which it is. */
@@ -23,6 +25,61 @@ static const char *const machines[] = {"SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NO
 
 /* Options of programs that start ranks on several machines. */
 static const char *const options[] = {"--nnodes", "--num_machines", "--num_nodes", "--num-nodes"};
+
+/* Programs that start ranks on the hosts of a list, or of a file. */
+static const char *const starters[] = {"mpirun",  "mpiexec",    "mpiexec.hydra", "orterun",
+                                       "prterun", "horovodrun", "deepspeed"};
+static const char *const lists[] = {"-H", "-host", "--host", "-hosts", "--hosts"};
+static const char *const files[] = {"-hostfile", "--hostfile", "-machinefile", "--machinefile",
+                                    "-f"};
+
+enum { HOSTS_FILE = 1 << 16, HOST = 256 };
+
+static bool has(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+#define HAS(names, name) has(names, sizeof(names) / sizeof(*(names)), name)
+
+/* Does the list ("n1:4,n2") have two hosts, or the lines of a file ("n1 slots=4", "# …")? */
+static bool has_hosts(const char *text, const char *between)
+{
+    char first[HOST] = "", host[HOST];
+    while (*text) {
+        size_t length = strcspn(text, between);
+        snprintf(host, sizeof(host), "%.*s", (int)(length < HOST ? length : HOST - 1), text);
+        host[strcspn(host, ": \t\r")] = '\0';
+        if (*host && *host != '#' && *first && strcmp(host, first) != 0)
+            return true;
+        if (*host && *host != '#')
+            strcpy(first, host);
+        text += length + (text[length] != '\0');
+    }
+    return false;
+}
+
+static bool file_has_hosts(const char *path)
+{
+    cleanup_free char *text = NULL;
+    size_t size;
+    return tccl_read_file(path, HOSTS_FILE, &text, &size, NULL) == 0 && has_hosts(text, "\n");
+}
+
+/* Of "mpirun -H n1,n2 …". */
+static bool names_hosts(char *const *command)
+{
+    const char *slash = strrchr(command[0], '/');
+    if (!HAS(starters, slash ? slash + 1 : command[0]))
+        return false;
+    for (; command[0] && command[1]; command++)
+        if ((HAS(lists, command[0]) && has_hosts(command[1], ",")) ||
+            (HAS(files, command[0]) && file_has_hosts(command[1])))
+            return true;
+    return false;
+}
 
 /* The greatest number of "2", "1:4"; 0: it is none. */
 static long most(const char *text)
@@ -84,5 +141,8 @@ bool run_place_refuse(char *const *env, char *const *command, char *text, size_t
         if (n == 1)
             break;
     }
-    return starts_elsewhere(command, text, size);
+    if (!names_hosts(command))
+        return starts_elsewhere(command, text, size);
+    snprintf(text, size, "%s on several machines: without Slurm it is for one machine", command[0]);
+    return true;
 }

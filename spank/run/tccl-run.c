@@ -2,6 +2,7 @@
  * would get. Whatever is in the way of a ring, the command is run, and by exec: its process is the
  * one that the caller has started. See tccl-run.1. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -417,6 +418,13 @@ static void prepare(struct run *run)
         set_environment(run);
 }
 
+/* What is closed stays so for the command, and no pipe of ours takes its place. */
+static void hold_standard_files(void)
+{
+    for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;)
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
     struct options options = {0};
@@ -428,6 +436,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "tccl: %s\n", err.text);
     if (status != 0)
         return status < 0 ? EXIT_USAGE : tccl_end_output(0);
+    hold_standard_files();
     struct run *run = calloc(1, sizeof(*run));
     if (run) {
         run->options = &options;

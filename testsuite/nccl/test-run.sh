@@ -100,21 +100,38 @@ right_data() {
 
 step "nothing was measured"
 machine amd-4gpu
-run -- "${train[@]}" || fail "$what: status $?"
-says "no ring: nothing was measured on this machine"
-python3 - "$work/said" "$work"/out/rank.? <<'PYTHON' || fail "$what: the line has another ring than NCCL built"
+own_ring() { # NEXT: the line names the ring that NCCL builds, which goes from GPU 0 to GPU NEXT
+    run -- "${train[@]}" || fail "$what: status $?"
+    says "no ring: nothing was measured on this machine"
+    python3 - "$work/said" "$1" "$work"/out/rank.? <<'PYTHON' || fail "$what: the line has another ring than NCCL built"
 import json, re, sys
 said = open(sys.argv[1]).read()
-ranks = [next(json.loads(line) for line in open(path) if '"channels"' in line) for path in sys.argv[2:]]
+ranks = [next(json.loads(line) for line in open(path) if '"channels"' in line) for path in sys.argv[3:]]
 following = {rank["rank"]: rank["channels"][0]["next"] for rank in ranks}
 ring = [0]
 while (rank := following[ring[-1]]) != 0: # from GPU 0 on, as NCCL has connected them
     ring.append(rank)
 told = re.search(r"without NVLink NCCL by itself builds (?:\d+ rings, the first is )?([-0-9a-z> ]+)", said)
 print(ring, told and told[1])
-sys.exit(not told or [int(gpu) for gpu in re.findall(r"(?:^|> )(\d+)", told[1])] != ring + [0])
+sys.exit(not told or [int(gpu) for gpu in re.findall(r"(?:^|> )(\d+)", told[1])] != ring + [0] or ring[1] != int(sys.argv[2]))
 PYTHON
-right_data
+    right_data
+}
+own_ring 3
+# GPUs 0 and 2 are below one switch by the file of a virtual machine's host, and so are 1 and 3.
+host_file=$work/machine/run/nvidia-topologyd/virtualTopology.xml
+cp "$host_file" "$work/host-file"
+python3 - "$host_file" 01,44 41,61 <<'PYTHON'
+import re, sys
+text = open(sys.argv[1]).read()
+for node, buses in enumerate(sys.argv[2:]):
+    gpus = "".join(f'<pci busid="0000:{bus}:00.0" class="0x030200" link_speed="8.0 GT/s PCIe" link_width="16"/>' for bus in buses.split(","))
+    switch = f'<pci busid="ffff:ff:0{node}.0" class="0x060400" link_speed="8.0 GT/s PCIe" link_width="16">{gpus}</pci>'
+    text = re.sub(f'(<cpu numaid="{node}"[^>]*>)', rf"\1{switch}", text)
+open(sys.argv[1], "w").write(text)
+PYTHON
+own_ring 2
+cp "$work/host-file" "$host_file"
 run NCCL_TOPO_FILE="$work/none.xml" -- true
 ! grep -q "by itself builds" "$work/said" || fail "$what: $(cat "$work/said")"
 nothing_left
@@ -159,6 +176,7 @@ run -- "$work/tccl.conf" && status=0 || status=$?
 [ $status = 126 ] || fail "$what: status $status, not 126"
 run -- printf '%s|' a --complete "b c" -h >"$work/words"
 [ "$(cat "$work/words")" = "a|--complete|b c|-h|" ] || fail "$what: the command's words: $(cat "$work/words")"
+run -- sh -c 'test "$TCCL_STATE" = planned' <&- >&- || fail "$what: no ring without standard input and output"
 nothing_left
 
 begin() { # NAME=VALUE... -- COMMAND...: in the background, until it runs; $started is its process
@@ -226,6 +244,16 @@ aside() { # TEXT NAME=VALUE... -- COMMAND...
 aside "8 ranks of Open MPI on several machines" OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_SIZE=4 OMPI_COMM_WORLD_RANK=0 -- true
 aside "in front of the command that starts them all" WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 RANK=0 -- true
 aside "--nnodes 2: without Slurm it is for one machine" -- env true --nnodes 1:2
+for program in mpirun "mpiexec.hydra"; do
+    printf '#!/bin/sh\nexit 0\n' >"$work/$program"
+    chmod 755 "$work/$program"
+done
+printf '# two\nn1 slots=4\n\nn2 slots=4\n' >"$work/hosts"
+chmod 644 "$work/hosts"
+aside "mpirun on several machines" -- "$work/mpirun" -np 2 -H n1:4,n2:4 true
+aside "mpiexec.hydra on several machines" -- "$work/mpiexec.hydra" -f "$work/hosts" true
+run -- "$work/mpirun" -H n1:2,n1 --hostfile "$work/none" sh
+grep -q "GB/s" "$work/said" || fail "$what: one host is several machines: $(cat "$work/said")"
 aside "a job of 2 machines" SLURM_JOB_NUM_NODES=2 -- true
 for setting in "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1" "TCCL_STATE=planned" "TCCL=off"; do
     run $setting -- true
