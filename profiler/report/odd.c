@@ -118,19 +118,27 @@ static struct tccl_odd sum_up(const struct figures *figures, const struct tccl_m
     return odd;
 }
 
-/* Is half of what the device does in some matrix off, and more than one figure? */
+/* Is half of what the device does in some matrix, as a row or as a column, off, and more than one
+ * figure? A link that is slow in one direction shows in one of the two. Figures that are as slow
+ * for its likes don't show it. */
 static bool is_to_blame(const struct figures *figures, const struct tccl_matrix *matrices,
                         struct tccl_device device)
 {
-    int off[TCCL_MATRICES] = {0}, known[TCCL_MATRICES] = {0};
+    int off[2 * TCCL_MATRICES] = {0}, known[2 * TCCL_MATRICES] = {0};
+    double fastest = 0; /* of those that are off */
+    for (size_t i = 0; i < figures->count; i++)
+        if (figures->list[i].off && is_of(&figures->list[i], matrices, device))
+            fastest = fmax(fastest, figures->list[i].gbps);
     for (size_t i = 0; i < figures->count; i++) {
         const struct figure *figure = &figures->list[i];
         if (!figure->compared || !is_of(figure, matrices, device))
             continue;
-        known[figure->matrix]++;
-        off[figure->matrix] += figure->off;
+        const struct tccl_matrix *matrix = &matrices[figure->matrix];
+        bool is_row = matrix->row_kind == device.kind && figure->row == device.index;
+        known[2 * figure->matrix + is_row] += figure->off || (1 - SLOWER) * figure->likes > fastest;
+        off[2 * figure->matrix + is_row] += figure->off;
     }
-    for (int i = 0; i < TCCL_MATRICES; i++)
+    for (int i = 0; i < 2 * TCCL_MATRICES; i++)
         if (off[i] > 1 && 2 * off[i] >= known[i])
             return true;
     return false;

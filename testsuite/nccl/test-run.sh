@@ -254,6 +254,7 @@ aside "mpirun on several machines" -- "$work/mpirun" -np 2 -H n1:4,n2:4 true
 aside "mpiexec.hydra on several machines" -- "$work/mpiexec.hydra" -f "$work/hosts" true
 run -- "$work/mpirun" -H n1:2,n1 --hostfile "$work/none" sh
 grep -q "GB/s" "$work/said" || fail "$what: one host is several machines: $(cat "$work/said")"
+nothing_left
 aside "a job of 2 machines" SLURM_JOB_NUM_NODES=2 -- true
 for setting in "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1" "TCCL_STATE=planned" "TCCL=off"; do
     run $setting -- true

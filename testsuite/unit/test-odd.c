@@ -133,6 +133,57 @@ TEST(two_slow_gpus)
     }
 }
 
+/* Links that carry less in one direction, or a NIC's: each is one device, whatever else is slow. */
+TEST(slow_links)
+{
+    static const struct {
+        const char *model, *links[2];
+        struct tccl_device devices[2];
+        int n;
+    } rows[] = {
+        {"h100-8gpu", {"g2 out", "g5 in"}, {{TCCL_GPU, 2}, {TCCL_GPU, 5}}, 2},
+        {"dual-8gpu", {"g2 out", "g5 in"}, {{TCCL_GPU, 2}, {TCCL_GPU, 5}}, 2},
+        {"dual-8gpu", {"g1 in", "g6 in"}, {{TCCL_GPU, 1}, {TCCL_GPU, 6}}, 2},
+        {"h100-8gpu", {"n1 send", "n1 receive"}, {{TCCL_NIC, 1}}, 1},
+        {"h100-8gpu", {"n3 send"}, {{TCCL_NIC, 3}}, 1},
+    };
+    check_seed();
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        cleanup_json json_t *json = json_load_file(machine_file(rows[i].model), 0, NULL);
+        struct tccl_measured measured = {0};
+        struct tccl_model *model;
+        size_t at;
+        json_t *resource;
+        json_array_foreach(json_object_get(json, "resources"), at, resource)
+        {
+            const char *name = json_string_value(json_object_get(resource, "name"));
+            double gbps = json_number_value(json_object_get(resource, "gbps"));
+            for (int k = 0; k < 2; k++)
+                if (rows[i].links[k] && strcmp(name, rows[i].links[k]) == 0)
+                    json_object_set_new(resource, "gbps", json_real(0.45 * gbps));
+        }
+        CHECK(json_dump_file(json, check_at("slow.json"), 0) == 0);
+        MUST(tccl_model_read(check_at("slow.json"), &model, ERR));
+        measured.model = model;
+        machine = tccl_model_machine(model);
+        for (int k = 0; k < TCCL_MATRICES; k++)
+            tccl_matrix_fill(k, machine, &measured, &matrices[k]);
+        add_noise(0.02);
+        int count = tccl_odd_find(machine, matrices, odds, ERR), before = check_failures;
+        CHECK_INT(count, rows[i].n);
+        for (int k = 0; k < rows[i].n; k++) {
+            bool found = false;
+            for (int o = 0; o < count; o++)
+                found |= odds[o].of_one && odds[o].device.kind == rows[i].devices[k].kind &&
+                         odds[o].device.index == rows[i].devices[k].index;
+            CHECK(found);
+        }
+        if (check_failures > before)
+            say(count);
+        tccl_model_free(model);
+    }
+}
+
 /* What was not measured, failed or is noisy says nothing. */
 TEST(nothing_known)
 {
