@@ -118,28 +118,42 @@ static struct tccl_odd sum_up(const struct figures *figures, const struct tccl_m
     return odd;
 }
 
-/* Is half of what the device does in some matrix, as a row or as a column, off, and more than one
- * figure? A link that is slow in one direction shows in one of the two. Figures that are as slow
- * for its likes don't show it. */
+static bool are_same(struct tccl_device a, struct tccl_device b)
+{
+    return a.kind == b.kind && a.index == b.index;
+}
+
+/* Is half of what the device does in some matrix, or of what it sends, or receives, off, and more
+ * than one figure? Figures that are as slow for its likes don't show it. */
 static bool is_to_blame(const struct figures *figures, const struct tccl_matrix *matrices,
                         struct tccl_device device)
 {
-    int off[2 * TCCL_MATRICES] = {0}, known[2 * TCCL_MATRICES] = {0};
+    enum { SENDS = TCCL_MATRICES, RECEIVES, SIDES };
+    int off[SIDES] = {0}, known[SIDES] = {0};
     double fastest = 0; /* of those that are off */
     for (size_t i = 0; i < figures->count; i++)
         if (figures->list[i].off && is_of(&figures->list[i], matrices, device))
             fastest = fmax(fastest, figures->list[i].gbps);
     for (size_t i = 0; i < figures->count; i++) {
         const struct figure *figure = &figures->list[i];
-        if (!figure->compared || !is_of(figure, matrices, device))
+        bool counts[SIDES] = {false};
+        struct tccl_set set;
+        if (!figure->compared || !is_of(figure, matrices, device) ||
+            (!figure->off && (1 - SLOWER) * figure->likes <= fastest))
             continue;
-        const struct tccl_matrix *matrix = &matrices[figure->matrix];
-        bool is_row = matrix->row_kind == device.kind && figure->row == device.index;
-        known[2 * figure->matrix + is_row] += figure->off || (1 - SLOWER) * figure->likes > fastest;
-        off[2 * figure->matrix + is_row] += figure->off;
+        counts[figure->matrix] = true;
+        tccl_matrix_set(figure->matrix, figure->row, figure->column, &set);
+        for (int t = 0; t < set.count; t++) {
+            counts[SENDS] |= are_same(tccl_transfer_source(set.transfers[t]), device);
+            counts[RECEIVES] |= are_same(tccl_transfer_sink(set.transfers[t]), device);
+        }
+        for (int side = 0; side < SIDES; side++) {
+            known[side] += counts[side];
+            off[side] += counts[side] && figure->off;
+        }
     }
-    for (int i = 0; i < 2 * TCCL_MATRICES; i++)
-        if (off[i] > 1 && 2 * off[i] >= known[i])
+    for (int side = 0; side < SIDES; side++)
+        if (off[side] > 1 && 2 * off[side] >= known[side])
             return true;
     return false;
 }
