@@ -33,7 +33,6 @@
     R(CONFIGURATION, "configuration", true)                                                        \
     R(MESSAGE, "message", true)                                                                    \
     R(BAD_PROFILE, "bad profile", true)                                                            \
-    R(UNCLASSED, "not classed", false)                                                             \
     R(TRIAL, "trial", false)                                                                       \
     R(EVIDENCE, "evidence", false)                                                                 \
     R(COLLAPSE, "collapse", false)                                                                 \

@@ -1,23 +1,23 @@
 /* state.h: the names of what was decided for a step (State), and of what NCCL did (Built). */
 #pragma once
 
-/* S(name, word, its word in records of before). left: left to NCCL, as there is nothing to gain;
- * failed: NCCL's own choice in place of a ring, with the reason. */
+/* S(name, word). left: left to NCCL, as there is nothing to gain; failed: NCCL's own choice in
+ * place of a ring, with the reason. */
 #define TCCL_STATES(S)                                                                             \
-    S(OFF, "off", "off")                                                                           \
-    S(PLANNED, "planned", "applied")                                                               \
-    S(FAILED, "failed", "fallback")                                                                \
-    S(LEFT, "left", "nothing-to-do")
+    S(OFF, "off")                                                                                  \
+    S(PLANNED, "planned")                                                                          \
+    S(FAILED, "failed")                                                                            \
+    S(LEFT, "left")
 
 enum tccl_state {
-#define TCCL_STATE_ENUM(name, word, before) TCCL_STATE_##name,
+#define TCCL_STATE_ENUM(name, word) TCCL_STATE_##name,
     TCCL_STATES(TCCL_STATE_ENUM)
 #undef TCCL_STATE_ENUM
 };
 extern const char *const tccl_state_names[]; /* "off" "planned" "failed" "left" NULL */
 
 const char *tccl_state_name(enum tccl_state state);
-/* The state of a word of now or of before ("partial", too, which is planned now); -1: none. */
+/* -1: none has that name. */
 int tccl_state_named(const char *word);
 
 /* B(name, word that people read, word in messages and in the store), by rank: of several words
@@ -45,7 +45,3 @@ extern const char *const tccl_built_names[]; /* all that people read: "yes" "par
 const char *tccl_built_name(int rank); /* that people read */
 const char *tccl_built_word(int rank); /* of messages and of the store */
 int tccl_built_rank(const char *word); /* of such a word, or of what people read; -1: none */
-
-/* What people read for a word of State or Built, of now or of before: for "applied" "planned", for
- * "partial" "partly", for "differs" "no". NULL: it is none. */
-const char *tccl_outcome_word(const char *word);

@@ -152,15 +152,13 @@ static int get_gres(const json_t *array, struct tccl_step *step, struct tccl_err
     return 0;
 }
 
-/* An unknown one may be of a newer version; a state, of an older one. */
+/* An unknown one may be of a newer version. */
 static int get_word(const json_t *json, const struct tccl_field *field, bool must, void *member,
                     struct tccl_error *err)
 {
     const char *word;
     if (tccl_get_text(json, field->name, (size_t)field->max, &word, err) != 0)
         return -1;
-    if (field->words == tccl_state_names && tccl_state_named(word) >= 0)
-        word = tccl_state_name(tccl_state_named(word));
     for (int i = 0; field->words[i]; i++)
         if (strcmp(word, field->words[i]) == 0) {
             store_int(member, field->size, i);

@@ -8,24 +8,13 @@
 #include "chain/nccl-version.h"
 #include "records/record.h"
 
-/* A record of an older version has no class: of those one text told what has consequences. Of the
- * others nobody knows whether a node is to blame. */
-static enum tccl_reason class_of(const char *class, const char *reason)
-{
-    if (!*reason)
-        return TCCL_REASON_NONE;
-    enum tccl_reason cause = tccl_reason_named(class);
-    return cause != TCCL_REASON_NONE             ? cause
-           : strstr(reason, TCCL_NCCL_NOT_KNOWN) ? TCCL_REASON_UNKNOWN_NCCL
-                                                 : TCCL_REASON_UNCLASSED;
-}
-
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
                              const char *built, const char *built_reason, int64_t step)
 {
     int decided = tccl_state_named(state), rank = tccl_built_rank(built);
-    struct tccl_shown shown = {decided < 0 ? state : tccl_state_name(decided), reason,
-                               rank < 0 ? built : tccl_built_name(rank), class_of(class, reason)};
+    enum tccl_reason cause = *reason && !*class ? TCCL_REASON_OTHER : tccl_reason_named(class);
+    struct tccl_shown shown = {state, reason, rank < 0 ? built : tccl_built_name(rank),
+                               *reason ? cause : TCCL_REASON_NONE};
     /* It was said before that this NCCL is not known, and then the program had another one. */
     if (decided == TCCL_STATE_FAILED && rank > TCCL_BUILT_NOT_USED &&
         shown.cause == TCCL_REASON_UNKNOWN_NCCL) {

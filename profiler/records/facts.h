@@ -24,16 +24,14 @@
     REAL(achieved_gbps) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
 /* clang-format on */
 
-/* What is shown of a record: the words of base/state.h that people read, also of a record with
- * those of before. Of a planned ring that was built differently, or in part, the reason is that;
- * one that NCCL's version leaves alone has failed, and a step that failed for that and then had
- * another NCCL is planned; a job script (or an interactive step) that used no GPUs together is
- * left, and not one whose ring was not built. Texts are borrowed. */
+/* What is shown of a record: the words of base/state.h that people read. Of a planned ring that was
+ * built differently, or in part, the reason is that; one that NCCL's version leaves alone has
+ * failed, and a step that failed for that and then had another NCCL is planned; a job script (or an
+ * interactive step) that used no GPUs together is left, and not one whose ring was not built. Texts
+ * are borrowed. */
 struct tccl_shown {
     const char *state, *reason, *built;
-    enum tccl_reason cause; /* a reason without a class, of an older version, has
-                             * TCCL_REASON_UNKNOWN_NCCL by its text, or
-                             * TCCL_REASON_UNCLASSED */
+    enum tccl_reason cause;
 };
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
                              const char *built, const char *built_reason, int64_t step);

@@ -349,19 +349,6 @@ static bool has_text(const json_t *list, const char *text)
     return false;
 }
 
-/* Words of before count as those of now. */
-static bool has_outcome(const struct tccl_filter *filter, const struct tccl_shown *shown)
-{
-    for (size_t i = 0; i < json_array_size(filter->states); i++) {
-        const char *given = json_string_value(json_array_get(filter->states, i)),
-                   *word = tccl_outcome_word(given);
-        word = word ? word : given;
-        if (tccl_is(shown->state, word) || tccl_is(shown->built, word))
-            return true;
-    }
-    return false;
-}
-
 static bool on_nodes(const struct tccl_filter *filter, const char *ran_on)
 {
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
@@ -386,7 +373,8 @@ static bool matches(const struct tccl_filter *filter, sqlite3_value **values,
     while (user < users && json_integer_value(json_array_get(filter->users, user)) != facts->uid)
         user++;
     if ((filter->users && user == users) ||
-        (filter->states && !has_outcome(filter, &facts->shown)) ||
+        (filter->states && !has_text(filter->states, facts->shown.state) &&
+         !has_text(filter->states, facts->shown.built)) ||
         (filter->classes && !has_text(filter->classes, tccl_reason_words[facts->shown.cause])) ||
         (filter->looks & TCCL_LOOK(n_nodes) &&
          (facts->n_nodes < filter->min_nodes || facts->n_nodes > filter->max_nodes)))

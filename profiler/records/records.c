@@ -15,8 +15,7 @@ static const char put_sql[] =
     " ON CONFLICT ($key, uid) DO UPDATE SET $renewed, arrived = excluded.arrived"
     " WHERE excluded.reporter < records.reporter OR (excluded.reporter = records.reporter"
     " AND excluded.start >= records.start"
-    " AND NOT (records.reason <> '' AND excluded.state IN ('planned', 'applied') AND "
-    "excluded.reason = ''"
+    " AND NOT (records.reason <> '' AND excluded.state = 'planned' AND excluded.reason = ''"
     " AND excluded.start = records.start))";
 
 static const char put_build_sql[] =

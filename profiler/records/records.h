@@ -89,7 +89,7 @@ int tccl_records_purge(struct tccl_records *records, int64_t before, int64_t arr
  *   users   [uid]
  *   start, end   unix time: start <= record's start <= end
  *   nodes   [names]: the step ran on one of them
- *   states  [words of State or Built (base/state.h), also those of before]
+ *   states  [words of State or Built that people read (base/state.h)]
  *   partitions, accounts, policies   [names]
  *   names   [names of jobs]; of these, and others like them, client/step-fields.c has the list
  *   min_nodes, max_nodes   of the step

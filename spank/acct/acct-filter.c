@@ -218,10 +218,7 @@ static json_t *read_word(const char *text, const char *const *words, const char 
 
 static json_t *read_state(const char *text, struct tccl_error *err)
 {
-    char low[32] = "";
-    for (size_t i = 0; text[i] && i + 1 < sizeof(low); i++)
-        low[i] = (char)tolower((unsigned char)text[i]);
-    const char *words[16], *known = tccl_outcome_word(low);
+    const char *words[16];
     int n = 0;
     for (int i = 0; tccl_state_names[i]; i++)
         words[n++] = tccl_state_names[i];
@@ -230,8 +227,7 @@ static json_t *read_state(const char *text, struct tccl_error *err)
     words[n] = NULL;
     /* sacct's "F", too, which is not a ring that failed */
     bool of_job = is_job_state(text) && strcasecmp(text, "failed") != 0;
-    return read_word(known ? known : text, words, "a state",
-                     of_job ? "a job state, which sacct shows" : NULL, err);
+    return read_word(text, words, "a state", of_job ? "a job state, which sacct shows" : NULL, err);
 }
 
 static json_t *read_name(const char *text, struct tccl_error *err)

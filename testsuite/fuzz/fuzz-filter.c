@@ -24,7 +24,7 @@ static void begin(void)
     for (int i = 0; i < RECORDS; i++) {
         cleanup_json json_t *record = json_pack(
             "{s:i, s:i, s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:f, s:f}", "job", 1 + i / 2, "step",
-            i % 2, "uid", UID + i % 2, "state", i % 3 ? "failed" : "applied", "start", 1000 + i,
+            i % 2, "uid", UID + i % 2, "state", i % 3 ? "failed" : "planned", "start", 1000 + i,
             "reporter", 0, "nodes", "n[1-4]", "partition", i % 4 ? "gpu" : "", "reason",
             reasons[i % 3], "gbps", 2.0, "baseline_gbps", 1.0);
         MUST(tccl_records_put(records, record, ERR));

@@ -99,8 +99,8 @@ TEST(filters)
                  "{\"job\":7,\"step\":4294967290}]}");
     check_filter("user", "root,1234", "{\"users\":[0,1234]}");
     check_filter("nodelist", "n[08-10],x", "{\"nodes\":[\"n08\",\"n09\",\"n10\",\"x\"]}");
-    check_filter("state", "Off,left,applied,PL,differs,partial",
-                 "{\"states\":[\"off\",\"left\",\"planned\",\"planned\",\"no\",\"partly\"]}");
+    check_filter("state", "Off,left,PL,no,partly",
+                 "{\"states\":[\"off\",\"left\",\"planned\",\"no\",\"partly\"]}");
     check_filter("reason", "No Profile,munge,no d",
                  "{\"classes\":[\"no profile\",\"munge\",\"no daemon\"]}");
     static const char *const jobs[] = {

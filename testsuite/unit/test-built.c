@@ -82,12 +82,9 @@ static void test_scripts(struct tccl_records *records)
     CHECK_INT(states_of(records, "left"), 1);
 }
 
-/* Words of before are read as those of now; job numbers that begin anew are other steps. */
+/* Job numbers that begin anew are other steps. */
 static void test_states(struct tccl_records *records)
 {
-    put_record(records, step_record(301, "partial", 5000));
-    put_record(records, built_record(301, "differs", "n2: x", 5000));
-    check_shown(records, 301, "planned", "n2: x", "no", "n2: x");
     put_record(records, step_record(302, "planned", 5000));
     put_record(records, built_record(302, "differs", "n2: x", 5000));
     put_record(records, step_record(302, "planned", 9000));

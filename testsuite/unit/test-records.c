@@ -54,9 +54,9 @@ TEST(one_per_step)
     json_t *without = record(7, 0, 0, "planned"); /* a node has no part of it */
     json_object_set_new(without, "reason", json_string("n2: no plan"));
     put_record(records, without);
-    check_count(records, "{\"classes\":[\"not classed\"]}", -1, 1);
+    check_count(records, "{\"classes\":[\"other\"]}", -1, 1);
     put_record(records, record(7, 0, 0, "planned")); /* sent before, arrived later */
-    check_count(records, "{\"classes\":[\"not classed\"]}", -1, 1);
+    check_count(records, "{\"classes\":[\"other\"]}", -1, 1);
     static const char *const others[] = {"cluster", "het_job", "het_offset",
                                          "step",    "restart", "run"};
     for (int i = 0; i < 6; i++) {
@@ -95,7 +95,6 @@ TEST(unknown_nccl)
     check_shown("failed", why, "fewer", "1 of 3 rings", "planned", "1 of 3 rings");
 }
 
-/* Of a record of an older version, which has no class, one text tells it, and nobody is blamed. */
 /* What was achieved, of what was foretold of what ran: worked out where a record is shown. Of what
  * no machine does nothing is said. */
 TEST(achieved_share)
@@ -161,15 +160,11 @@ TEST(slowed)
 
 TEST(without_a_class)
 {
-    const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)";
-    CHECK_INT(tccl_shown("fallback", why, "", "", "", 0).cause, TCCL_REASON_UNKNOWN_NCCL);
-    CHECK_STR(tccl_shown("fallback", why, "", "applied", "", 0).state, "planned");
-    struct tccl_shown got = tccl_shown("fallback", "n2: something", "", "applied", "", 0);
-    CHECK_INT(got.cause, TCCL_REASON_UNCLASSED);
+    struct tccl_shown got = tccl_shown("failed", "n2: something", "", "applied", "", 0);
+    CHECK_INT(got.cause, TCCL_REASON_OTHER);
     CHECK_STR(got.state, "failed");
-    CHECK(!tccl_reason_of_node(got.cause));
-    CHECK_INT(tccl_shown("fallback", "n2: x", "new word", "", "", 0).cause, TCCL_REASON_OTHER);
-    CHECK_INT(tccl_shown("applied", "", "", "", "", 0).cause, TCCL_REASON_NONE);
+    CHECK_INT(tccl_shown("failed", "n2: x", "new word", "", "", 0).cause, TCCL_REASON_OTHER);
+    CHECK_INT(tccl_shown("planned", "", "", "", "", 0).cause, TCCL_REASON_NONE);
 }
 
 TEST(reopen)
@@ -334,7 +329,7 @@ TEST(filters)
     owned(records) struct tccl_records *records = new_store_at(path);
     for (int job = 1; job <= 10; job++)
         for (int step = 0; step < 2; step++)
-            put_record(records, record(job, step, 0, job % 5 ? "applied" : "fallback"));
+            put_record(records, record(job, step, 0, job % 5 ? "planned" : "failed"));
     json_t *het = record(21, 0, 0, "failed");
     json_object_update_new(
         het, json_pack("{s:i, s:i, s:s}", "het_job", 20, "het_offset", 1, "nodes", "m[08-10]"));
@@ -356,7 +351,7 @@ TEST(filters)
     check_count(records, "{\"nodes\":[\"n5\",\"m09\"]}", -1, 1);
     check_count(records, "{\"nodes\":[\"m9\"]}", -1, 0);
     check_count(records, "{\"states\":[\"failed\"]}", -1, 5);
-    check_count(records, "{\"states\":[\"fallback\",\"planned\"],\"users\":[1000]}", -1, 10);
+    check_count(records, "{\"states\":[\"failed\",\"planned\"],\"users\":[1000]}", -1, 10);
     check_count(records, "{\"limit\":3}", -1, 21); /* pages of three */
     cleanup_json json_t *found =
         find_records(records, json_loads("{\"jobs\":[{\"job\":2},{\"job\":1}]}", 0, NULL), -1, ALL);
@@ -417,7 +412,7 @@ TEST(pages)
 {
     owned(records) struct tccl_records *records = new_store_at(path);
     for (int i = 0; i < 200; i++) {
-        json_t *json = record(1 + rand() % 1000, rand() % 3, 0, rand() % 2 ? "off" : "applied");
+        json_t *json = record(1 + rand() % 1000, rand() % 3, 0, rand() % 2 ? "off" : "planned");
         json_object_set_new(json, "start", json_integer(1000 + rand() % 20));
         put_record(records, json);
     }

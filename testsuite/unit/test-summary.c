@@ -228,9 +228,9 @@ struct plain_node {
 /* Not where the step or the policy is the reason. */
 static bool blames(const json_t *record)
 {
-    static const char *const others[] = {"policy",      "no gain",    "no GPU",       "job script",
-                                         "own GPUs",    "shared GPU", "unknown NCCL", "het step",
-                                         "not classed", "trial"};
+    static const char *const others[] = {"policy",       "no gain",  "no GPU",
+                                         "job script",   "own GPUs", "shared GPU",
+                                         "unknown NCCL", "het step", "trial"};
     for (size_t i = 0; i < COUNT(others); i++)
         if (is(record, "reason_class", others[i]))
             return false;
@@ -711,8 +711,7 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
 
 #define PICK(array) (array[rand() % (int)COUNT(array)])
 
-static const char *const states[] = {"planned", "planned", "applied",       "fallback",
-                                     "partial", "off",     "nothing-to-do", "failed"};
+static const char *const states[] = {"planned", "planned", "off", "left", "failed"};
 static const char *const builds[] = {"not used", "unknown", "applied", "applied", "differs"};
 static const char *const reasons[] = {
     "n2: policy night forbids rings",
@@ -743,7 +742,7 @@ static json_t *random_record(int jobs, int64_t start)
     int gpus = 4 << rand() % 2;
     double gbps = rand() % 4 ? 1 + rand() % 500 / 10.0 : 0.0;
     bool beside = rand() % 3 == 0; /* other steps */
-    const char *reason = strcmp(state, "planned") && strcmp(state, "applied") ? PICK(reasons) : "";
+    const char *reason = strcmp(state, "planned") ? PICK(reasons) : "";
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:i, s:i, s:s, "
                      "s:s, s:s, s:s, s:i, s:f, s:f}",
                      "account", PICK(accounts), "node_class", PICK(kinds), "cluster", "c", "job",
@@ -867,7 +866,7 @@ static void test_random(int count)
 static void put_job(struct tccl_records *records, int job, const char *class, bool ring,
                     double gbps)
 {
-    json_t *record = step_record(job, ring ? "applied" : "nothing-to-do", 1700000000 + job);
+    json_t *record = step_record(job, ring ? "planned" : "left", 1700000000 + job);
     json_object_update_new(record,
                            json_pack("{s:s, s:s, s:f, s:f}", "node_class", class, "reason_class",
                                      ring ? "" : "trial", "gbps", 12.0, "baseline_gbps", 8.0));
