@@ -1,11 +1,7 @@
 /* client.c: the plugin's side of the unix socket: JOIN, PLAN, LEAVE, each with a deadline. */
 #include "client/client.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -13,41 +9,9 @@
 #include "client/message.h"
 #include "client/step-json.h"
 
-enum { BACKLOG_RETRY_MS = 2 };
-
-static int connect_until(int fd, const struct sockaddr_un *address, int64_t deadline)
-{
-    while (connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
-        if (errno == EISCONN)
-            return 0;
-        if (errno != EAGAIN && errno != EINTR) /* EAGAIN: its queue is full (unix(7)) */
-            return -1;
-        if (tccl_now_ms() >= deadline) {
-            errno = ETIMEDOUT;
-            return -1;
-        }
-        poll(NULL, 0, BACKLOG_RETRY_MS);
-    }
-    return 0;
-}
-
 int tccl_client_connect(const char *socket_path, int timeout_ms, struct tccl_error *err)
 {
-    int64_t deadline = tccl_now_ms() + timeout_ms;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(socket_path) >= sizeof(address.sun_path))
-        return tccl_fail(err, "%s: a socket's path has at most %zu bytes", socket_path,
-                         sizeof(address.sun_path) - 1);
-    strcpy(address.sun_path, socket_path);
-    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return tccl_fail(err, "socket: %s", strerror(errno));
-    if (connect_until(fd, &address, deadline) != 0)
-        return tccl_fail_as(err, TCCL_REASON_NO_DAEMON, "no tccld at %s: %s", socket_path,
-                            strerror(errno));
-    int connected = fd;
-    fd = -1;
-    return connected;
+    return tccl_frame_connect(socket_path, tccl_now_ms() + timeout_ms, err);
 }
 
 /* Sends a message on the unix socket. Returns 0; 1 when the time is over; -1 with err. */

@@ -1,4 +1,5 @@
-/* frame.c: frames on a blocking or non-blocking descriptor, with a deadline. */
+/* frame.c: frames on a blocking or non-blocking descriptor, with a deadline. The runtime shim has
+ * this, too: libc only. */
 #include "client/frame.h"
 
 #include <errno.h>
@@ -6,9 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
+
+enum { BACKLOG_RETRY_MS = 2 };
+
+int tccl_frame_connect(const char *path, int64_t deadline, struct tccl_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(address.sun_path))
+        return tccl_fail(err, "%s: a socket's path has at most %zu bytes", path,
+                         sizeof(address.sun_path) - 1);
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return tccl_fail(err, "socket: %s", strerror(errno));
+    while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 &&
+           errno != EISCONN) {
+        bool waits = errno == EAGAIN || errno == EINTR; /* EAGAIN: its queue is full (unix(7)) */
+        if (!waits || tccl_now_ms() >= deadline) {
+            tccl_fail_as(err, TCCL_REASON_NO_DAEMON, "no tccld at %s: %s", path,
+                         strerror(waits ? ETIMEDOUT : errno));
+            close(fd);
+            return -1;
+        }
+        poll(NULL, 0, BACKLOG_RETRY_MS);
+    }
+    return fd;
+}
 
 void tccl_frame_header(size_t size, unsigned char header[static TCCL_FRAME_HEADER])
 {
@@ -94,24 +122,38 @@ int tccl_frame_write(int fd, const char *data, size_t size, size_t limit, int64_
     return late ? late : write_all(fd, data, size, deadline, err);
 }
 
-int tccl_frame_read(int fd, size_t limit, int64_t deadline, char **data, size_t *size,
-                    struct tccl_error *err)
+static int read_size(int fd, size_t limit, int64_t deadline, size_t *size, struct tccl_error *err)
 {
     unsigned char header[TCCL_FRAME_HEADER];
     int late = read_all(fd, (char *)header, sizeof(header), deadline, err);
-    if (late)
+    *size = late ? 0 : tccl_frame_size(header);
+    if (late || (*size > 0 && *size <= limit))
         return late;
-    *size = tccl_frame_size(header);
-    if (*size == 0 || *size > limit)
-        return tccl_fail_as(err, TCCL_REASON_MESSAGE,
-                            "a message of %zu bytes is beyond the limit of %zu", *size, limit);
-    cleanup_free char *text = malloc(*size + 1);
-    if (!text)
+    return tccl_fail_as(err, TCCL_REASON_MESSAGE,
+                        "a message of %zu bytes is beyond the limit of %zu", *size, limit);
+}
+
+int tccl_frame_take(int fd, char *data, size_t limit, int64_t deadline, size_t *size,
+                    struct tccl_error *err)
+{
+    int late = read_size(fd, limit, deadline, size, err);
+    return late ? late : read_all(fd, data, *size, deadline, err);
+}
+
+int tccl_frame_read(int fd, size_t limit, int64_t deadline, char **data, size_t *size,
+                    struct tccl_error *err)
+{
+    int late = read_size(fd, limit, deadline, size, err);
+    char *text = late ? NULL : malloc(*size + 1);
+    if (!late && !text)
         return tccl_fail(err, "out of memory");
-    late = read_all(fd, text, *size, deadline, err);
-    if (late)
+    if (!late)
+        late = read_all(fd, text, *size, deadline, err);
+    if (late) {
+        free(text);
         return late;
+    }
     text[*size] = '\0';
-    *data = tccl_steal(text);
+    *data = text;
     return 0;
 }

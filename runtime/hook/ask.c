@@ -3,85 +3,17 @@
 #include "hook/achieved.h"
 #include "hook/hook.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-enum { QUESTION = 2048, ANSWER = 16 * 1024, HEAD = 4, CONFIRM_TEXT = 255 };
+#include "base/clock.h"
+#include "client/frame.h"
 
-/* Waits until the socket can be read or written. What is there is taken, however late this process
- * comes to look. */
-static int wait_for(int fd, short events, int64_t deadline_us)
-{
-    struct pollfd poll_fd = {.fd = fd, .events = events};
-    for (;;) {
-        int64_t left = deadline_us - shim_now_us();
-        int most = left <= 0 ? 0 : left > 60000000 ? 60000 : (int)(left / 1000 + 1);
-        int ready = poll(&poll_fd, 1, most);
-        if (ready > 0)
-            return 0;
-        if (ready < 0 ? errno != EINTR : most == 0)
-            return -1;
-    }
-}
+enum { QUESTION = 2048, ANSWER = 16 * 1024, CONFIRM_TEXT = 255 };
 
-/* A unix socket connects at once or not at all; where its queue is full, a little later. */
-static int connect_to(int fd, const struct sockaddr_un *address, int64_t deadline_us)
-{
-    while (connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
-        if (errno != EAGAIN && errno != EINTR)
-            return errno == EISCONN ? 0 : -1;
-        if (shim_now_us() >= deadline_us) {
-            errno = ETIMEDOUT;
-            return -1;
-        }
-        shim_sleep_us(500);
-    }
-    return 0;
-}
-
-static int open_socket(const char *path, int64_t deadline_us, struct tccl_error *why)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd;
-    if (strlen(path) >= sizeof(address.sun_path))
-        return tccl_fail(why, "the path of tccld's socket is too long");
-    strcpy(address.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return tccl_fail(why, "no socket: %s", strerror(errno));
-    if (connect_to(fd, &address, deadline_us) != 0) {
-        tccl_fail(why, "tccld does not listen on %s: %s", path, strerror(errno));
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-/* Sends or receives all of it. */
-static int move(int fd, bool sends, char *bytes, size_t size, int64_t deadline_us)
-{
-    while (size > 0) {
-        ssize_t n = sends ? send(fd, bytes, size, MSG_NOSIGNAL) : recv(fd, bytes, size, 0);
-        if (n > 0) {
-            bytes += n;
-            size -= (size_t)n;
-        } else if (n == 0 ||
-                   (errno != EINTR && (errno != EAGAIN ||
-                                       wait_for(fd, sends ? POLLOUT : POLLIN, deadline_us) != 0))) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* A question behind the head of its frame, and its answer. */
+/* A question and its answer. */
 struct exchange {
-    char question[HEAD + QUESTION], answer[ANSWER];
+    char question[QUESTION], answer[ANSWER];
     struct tccl_line_writer lines;
     size_t size; /* of the answer */
 };
@@ -93,43 +25,28 @@ static struct exchange *begin(const struct shim_plan *plan, const char *name,
     struct exchange *exchange = shim_scratch(sizeof(*exchange));
     if (!exchange)
         return tccl_fail_null(why, "out of memory");
-    tccl_lines_begin(&exchange->lines, exchange->question + HEAD, QUESTION, name, 1);
+    tccl_lines_begin(&exchange->lines, exchange->question, QUESTION, name, 1);
     shim_plan_put_key(plan, &exchange->lines);
     return exchange;
-}
-
-static int receive_answer(int fd, struct exchange *exchange, int64_t deadline_us,
-                          struct tccl_error *why)
-{
-    unsigned char head[HEAD];
-    if (move(fd, false, (char *)head, sizeof(head), deadline_us) != 0)
-        return tccl_fail(why, "tccld did not answer in time");
-    exchange->size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-    if (exchange->size == 0 || exchange->size > ANSWER)
-        return tccl_fail(why, "tccld's answer is %zu bytes long", exchange->size);
-    if (move(fd, false, exchange->answer, exchange->size, deadline_us) != 0)
-        return tccl_fail(why, "tccld did not end its answer in time");
-    return 0;
 }
 
 static int ask(const struct shim_plan *plan, struct exchange *exchange, int64_t deadline_us,
                struct tccl_error *why)
 {
-    size_t size;
-    int fd, status;
-    if (tccl_lines_end(&exchange->lines) != 0)
+    struct tccl_line_writer *lines = &exchange->lines;
+    int64_t deadline = tccl_now_ms() + (deadline_us - shim_now_us()) / 1000;
+    if (tccl_lines_end(lines) != 0)
         return tccl_fail(why, "the question to tccld is too long");
-    size = exchange->lines.length;
-    for (int i = 0; i < HEAD; i++)
-        exchange->question[i] = (char)(size >> 8 * (HEAD - 1 - i));
-    fd = open_socket(plan->socket, deadline_us, why);
+    int fd = tccl_frame_connect(plan->socket, deadline, why);
     if (fd < 0)
         return -1;
-    status = move(fd, true, exchange->question, HEAD + size, deadline_us) != 0
-                 ? tccl_fail(why, "tccld did not take the question")
-                 : receive_answer(fd, exchange, deadline_us, why);
+    int late = tccl_frame_write(fd, lines->text, lines->length, QUESTION, deadline, why);
+    if (!late)
+        late = tccl_frame_take(fd, exchange->answer, ANSWER, deadline, &exchange->size, why);
     close(fd);
-    return status;
+    return late > 0   ? tccl_fail(why, "tccld did not answer in time")
+           : late < 0 ? tccl_fail_in(why, "tccld")
+                      : 0;
 }
 
 int shim_ask_chain(const struct shim_plan *plan, const tccl_bus *gpus, int n, bool closed,

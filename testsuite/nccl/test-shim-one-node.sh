@@ -69,7 +69,7 @@ TCCL_MEANWHILE=KILL:2 run
 own_table
 first_ring 0 1
 apart "n2 has not said in time that it builds the rings"
-apart "tccld does not listen on .*"
+apart "no tccld at .*"
 
 # The second communicator does not wait.
 late="decision in time|did not ask for all of its"

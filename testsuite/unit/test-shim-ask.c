@@ -171,12 +171,12 @@ static void test_bad_frames(void)
     struct server huge = {.answer = "\377\377\377\377x", .size = 5, .keep_open = true};
     struct server long_one = {.answer = "\0\0\100\1x", .size = 5, .keep_open = true};
     struct server cut = {.answer = "\0\0\0\11{}", .size = 6};
-    expect_bytes(&nothing, "tccld did not answer in time");
-    expect_bytes(&head, "tccld did not answer in time");
-    expect_bytes(&empty, "tccld's answer is 0 bytes long");
-    expect_bytes(&huge, "tccld's answer is 4294967295 bytes long");
-    expect_bytes(&long_one, "tccld's answer is 16385 bytes long");
-    expect_bytes(&cut, "tccld did not end its answer in time");
+    expect_bytes(&nothing, "tccld: the connection was closed without an answer");
+    expect_bytes(&head, "tccld: the connection was closed without an answer");
+    expect_bytes(&empty, "tccld: a message of 0 bytes is beyond the limit of 16384");
+    expect_bytes(&huge, "tccld: a message of 4294967295 bytes is beyond the limit of 16384");
+    expect_bytes(&long_one, "tccld: a message of 16385 bytes is beyond the limit of 16384");
+    expect_bytes(&cut, "tccld: the connection was closed without an answer");
 }
 
 TEST(frames)
