@@ -115,8 +115,9 @@ static void check_hangs(struct run_dir *run_dir, int times)
 
 TEST(run_dir)
 {
+    struct event_base *base = event_base_new();
     gate = eventfd(0, EFD_CLOEXEC);
-    struct run_dir *run_dir = run_dir_new(&err);
+    struct run_dir *run_dir = run_dir_new(base, &err);
     CHECK(run_dir != NULL);
     if (!run_dir)
         return;
@@ -127,7 +128,7 @@ TEST(run_dir)
     check_slow_late(run_dir);
     CHECK_INT(run_dir_free(run_dir), 0);
     CHECK_INT(run_dir_free(NULL), 0);
-    run_dir = run_dir_new(&err); /* it hangs at the end */
+    run_dir = run_dir_new(base, &err); /* it hangs at the end */
     struct task stuck = {.number = 5, .hangs = true};
     CHECK_INT(ask(run_dir, &stuck), -1);
     late_after = 0;
@@ -135,4 +136,5 @@ TEST(run_dir)
     eventfd_write(gate, 1);
     CHECK(comes(&late_after, 1));
     CHECK_INT(run_dir_free(run_dir), 0);
+    event_base_free(base);
 }

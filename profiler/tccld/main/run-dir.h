@@ -5,11 +5,13 @@
 
 #include <stddef.h>
 
+#include <event2/event.h>
+
 #include "base/error.h"
 
 /* So long does the event loop wait for it, once for each time that it hangs. The monitor's time
  * fits in. */
-enum { RUN_DIR_MS = 1000 };
+enum { RUN_DIR_MS = 1000 /* whole seconds */ };
 
 struct run_dir;
 
@@ -20,7 +22,7 @@ void run_dir_await(const char *path);
 void run_dir_try(void *path);
 
 /* NULL with err. */
-struct run_dir *run_dir_new(struct tccl_error *err);
+struct run_dir *run_dir_new(struct event_base *base, struct tccl_error *err);
 /* Waits for what is under way, RUN_DIR_MS at most. NULL is fine. Returns 0; 1: it hangs, and is
  * left to the end of the process with all that its tasks use. */
 int run_dir_free(struct run_dir *run_dir);
