@@ -50,11 +50,6 @@ static void home_close(struct home *home)
 }
 #define cleanup_home __attribute__((cleanup(home_close)))
 
-static int late_or_failed(int late, struct tccl_error *err)
-{
-    return late > 0 ? tccl_fail(err, "no answer in time") : late;
-}
-
 /* Puts the question in a credential and takes the answer out of one. A new connection must bring
  * its first credential soon, and munged may be slow: so that comes before the connection. */
 static int ask_sealed(struct home *home, json_t *question, char **text, size_t *size,
@@ -98,9 +93,12 @@ static json_t *ask(struct home *home, json_t *question, const char *type, struct
     cleanup_json json_t *answer = NULL;
     const char *re = "", *reason;
     if (!home->node) {
-        if (home_open(home, err) != 0 ||
-            late_or_failed(tccl_client_exchange(home->fd, question, home->deadline, &answer, err),
-                           err) != 0)
+        int late = home_open(home, err) != 0
+                       ? -1
+                       : tccl_client_exchange(home->fd, question, home->deadline, &answer, err);
+        if (late > 0)
+            tccl_fail(err, "no answer in time");
+        if (late)
             return NULL;
     } else {
         cleanup_free char *text = NULL;

@@ -93,6 +93,11 @@ void link_cancel(struct link *link)
     abort();
 }
 
+void connection_answer_ok(struct connection *connection)
+{
+    answers++;
+}
+
 void connection_refuse(struct connection *connection, const char *text)
 {
     FUZZ_CHECK(text[0]);

@@ -92,6 +92,10 @@ void connection_answer(struct connection *connection, json_t *message)
     connection->applied = state && strcmp(state, "planned") == 0;
     CHECK(!connection->applied || connection->node[0] || (path && *path));
 }
+void connection_answer_ok(struct connection *connection)
+{
+    connection->answers++;
+}
 void connection_refuse_as(struct connection *connection, enum tccl_reason reason, const char *text)
 {
     CHECK(*text && reason);

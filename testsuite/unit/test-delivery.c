@@ -63,6 +63,9 @@ void connection_drop(struct connection *connection)
 void connection_answer(struct connection *connection, json_t *message)
 {
 }
+void connection_answer_ok(struct connection *connection)
+{
+}
 bool connection_closed(const struct connection *connection)
 {
     return false;

@@ -36,7 +36,7 @@ answer_without(struct step *step, enum tccl_reason cause, const char *fmt, ...)
     log_limited(&step->steps->trouble, "step %s: %s", step->text, step->outcome.reason);
 }
 
-static bool anyone_waits(const struct step *step)
+bool answer_is_awaited(const struct step *step)
 {
     for (int i = 0; i < step->n_waiters; i++)
         if (!connection_closed(step->waiters[i]))
@@ -109,7 +109,7 @@ void answer_apply(struct step *step)
     struct running_step *record = running_find(daemon->running, &step->key);
     struct writing writing = {.rc = -1};
     bool ring = step->outcome.state == TCCL_STATE_PLANNED;
-    if (!step->by_script && !anyone_waits(step)) {
+    if (!step->by_script && !answer_is_awaited(step)) {
         if (!ring)
             return;
         answer_without(step, TCCL_REASON_CANCELLED,

@@ -497,14 +497,6 @@ static void hear(struct running *running, struct running_step *step, const struc
     advance(verdict);
 }
 
-static void answer_ok(struct connection *connection)
-{
-    char text[32];
-    struct tccl_line_writer answer;
-    tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
-    connection_answer_lines(connection, &answer);
-}
-
 void built_confirm(struct daemon *daemon, struct connection *connection,
                    const struct tccl_lines *question)
 {
@@ -517,7 +509,7 @@ void built_confirm(struct daemon *daemon, struct connection *connection,
     }
     if (said.whole)
         hear(daemon->running, step, &said);
-    answer_ok(connection);
+    connection_answer_ok(connection);
 }
 
 /* Are these to be kept in place of those that are? Of the ring's own they are before those of
@@ -593,7 +585,7 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
         verdict->news = true;
         put_news(verdict);
     }
-    answer_ok(connection);
+    connection_answer_ok(connection);
 }
 
 void built_slowed(struct running *running, struct running_step *step, const char *text)
@@ -651,8 +643,7 @@ void built_receive(struct daemon *daemon, struct connection *connection, json_t 
     struct below *below = below_of(verdict, node);
     below->sum = sum;
     below->heard = true;
-    cleanup_json json_t *answer = tccl_message_new("ok");
-    connection_answer(connection, answer);
+    connection_answer_ok(connection);
     changed(verdict);
     save(verdict);
     advance(verdict);

@@ -188,20 +188,14 @@ void step_merge(struct daemon *daemon, struct connection *connection, json_t *js
         memset(&report.key, 0, sizeof(report.key));
     if (step)
         step->required |= report.required;
-    if (step && !step_has_joined(step) && join_by_script(step, json, &err) != 0) {
-        tccl_fail_in(&err, "%s", connection_node(connection));
-        tccl_fail_because(&err, TCCL_REASON_MESSAGE);
-        log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);
-        answer_refused(connection, &report.key, &err);
-        return;
-    }
-    if (step && !step_is_open(step)) {
+    bool good = step && (step_has_joined(step) || join_by_script(step, json, &err) == 0);
+    if (good && !step_is_open(step)) {
         answer_late(step, connection);
         if (report.reason && step_has_ring(step))
             report_partial(step, report.cause, report.reason);
         return;
     }
-    if (step && take_merge(step, &child, connection, json, &report, &err) == 0)
+    if (good && take_merge(step, &child, connection, json, &report, &err) == 0)
         return;
     tccl_fail_in(&err, "%s", connection_node(connection));
     tccl_fail_because(&err, TCCL_REASON_MESSAGE);

@@ -176,8 +176,7 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
     if (message)
         note(daemon, connection, message);
     if (message && message->launch == TCCL_LAUNCH_SCRIPT_ONLY) {
-        cleanup_json json_t *answer = tccl_message_new("ok");
-        connection_answer(connection, answer);
+        connection_answer_ok(connection);
         tccl_step_free(message);
         return;
     }

@@ -90,6 +90,5 @@ void step_leave(struct daemon *daemon, struct connection *connection, json_t *js
         return;
     }
     leave_end(daemon->steps, &key, false);
-    cleanup_json json_t *answer = tccl_message_new("ok");
-    connection_answer(connection, answer);
+    connection_answer_ok(connection);
 }

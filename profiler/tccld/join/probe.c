@@ -216,19 +216,11 @@ static void on_busy(void *context, json_t *answer, const struct tccl_error *err)
     conclude(probe, NULL, err ? err : &why);
 }
 
-/* Has everybody here hung up who waited? The step was cancelled, or its slurmstepd killed. */
-static bool is_left(const struct step *step)
-{
-    for (int i = 0; i < step->n_waiters; i++)
-        if (!connection_closed(step->waiters[i]))
-            return false;
-    return step->n_nodes > 1 && step->n_waiters > 0;
-}
-
 void probe_late(struct step *step)
 {
     const struct child *lost = children_lost(step);
-    if (is_left(step)) {
+    /* Has everybody here hung up who waited? It was cancelled, or its slurmstepd killed. */
+    if (step->n_nodes > 1 && step->n_waiters > 0 && !answer_is_awaited(step)) {
         step_fail(step, TCCL_REASON_CANCELLED,
                   "%s: the step no longer waits for its plan (cancelled?)",
                   step_name(step, step->node));

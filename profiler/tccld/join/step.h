@@ -114,8 +114,6 @@ struct steps {
     unsigned logged[STEP_PHASES]; /* one bit for each refused event that has been logged */
 };
 
-typedef void link_done(void *context, json_t *answer, const struct tccl_error *err);
-
 /* steps.c: those that are known */
 
 /* The step of a message, opened if it is new; NULL with err if it doesn't fit what is known. */
@@ -271,6 +269,9 @@ void claims_clear(struct step *step);
 
 /* answer.c: the outcome of a step on its way out: to the tasks of this node, as a plan file and the
  * answer of their JOINs, and to the children. */
+
+/* Is anybody on this node connected who waits? */
+bool answer_is_awaited(const struct step *step);
 
 /* A ring has been given out: writes this node's plan, or leaves this node without. */
 void answer_apply(struct step *step);

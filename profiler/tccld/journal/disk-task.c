@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "client/message.h"
 
 void disk_task_run(void *argument)
@@ -51,10 +52,10 @@ void disk_task_log_error(struct disk_task *task)
         log_limited(&task->journal->trouble, "%s", task->err.text);
 }
 
-json_t *journal_error_message(const char *text, bool refused)
+void journal_refuse(struct connection *connection, const char *text, bool refused)
 {
-    json_t *message = tccl_message_new("error");
+    cleanup_json json_t *message = tccl_message_new("error");
     tccl_put_text(message, "text", text, 511);
     json_object_set_new(message, "refused", json_boolean(refused));
-    return message;
+    connection_answer(connection, message);
 }

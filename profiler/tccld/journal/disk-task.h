@@ -48,8 +48,8 @@ void disk_task_done(void *argument);
 /* A then: logs err, if there is one. */
 void disk_task_log_error(struct disk_task *task);
 
-/* An ERROR for who has asked; refused: asking again is of no use. */
-json_t *journal_error_message(const char *text, bool refused);
+/* Answers who has asked: an ERROR; refused: asking again is of no use. */
+void journal_refuse(struct connection *connection, const char *text, bool refused);
 
 /* inbox.c: records on their way to the disk: those of this node into its store, or, for another
  * node, into the outbox; those that other nodes send into the store. */

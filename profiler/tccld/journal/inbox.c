@@ -252,11 +252,7 @@ static void then_received(struct disk_task *task)
     char step[TCCL_KEY_TEXT];
     size_t refused = json_array_size(task->answer);
     const json_t *first = json_array_get(task->answer, 0);
-    cleanup_json json_t *message =
-        task->result == 0 ? tccl_message_new("ok") : journal_error_message(task->err.text, false);
     inbox_log_dates(task);
-    if (task->result == 0 && refused > 0)
-        json_object_set(message, "refused", task->answer);
     if (refused > 0) {
         journal_step_text(json_array_get(task->record, (size_t)json_integer_value(
                                                            json_object_get(first, "record"))),
@@ -266,10 +262,16 @@ static void then_received(struct disk_task *task)
                     connection_node(task->connection),
                     json_string_value(json_object_get(first, "text")), count(task), refused);
     }
-    if (task->result != 0)
+    if (task->result != 0) {
         log_limited(&task->journal->refused, "%d records of %s are not stored: %s", count(task),
                     connection_node(task->connection), task->err.text);
-    connection_answer(task->connection, message);
+        journal_refuse(task->connection, task->err.text, false);
+    } else {
+        cleanup_json json_t *message = tccl_message_new("ok");
+        if (refused > 0)
+            json_object_set(message, "refused", task->answer);
+        connection_answer(task->connection, message);
+    }
     connection_drop(task->connection);
 }
 
@@ -279,9 +281,7 @@ void journal_receive(struct daemon *daemon, struct connection *connection, json_
     struct disk_task task = {.journal = daemon->journal, .then = then_received};
     size_t most = json_array_size(records);
     if (most == 0 || most > RECEIVED) {
-        cleanup_json json_t *wrong =
-            journal_error_message("records: a list of 1 to 1024 is expected", true);
-        connection_answer(connection, wrong);
+        journal_refuse(connection, "records: a list of 1 to 1024 is expected", true);
         return;
     }
     task.record = json_incref(records);
@@ -289,8 +289,7 @@ void journal_receive(struct daemon *daemon, struct connection *connection, json_
     task.connection = connection_hold(connection);
     if (submit(task) == 0)
         return;
-    cleanup_json json_t *busy = journal_error_message("the disk does not keep up", false);
-    connection_answer(connection, busy);
+    journal_refuse(connection, "the disk does not keep up", false);
     connection_drop(connection);
 }
 

@@ -114,15 +114,16 @@ static void then_answer(struct disk_task *task)
     const struct tccl_error *closed = &task->journal->closed;
     if (*closed->text && task->answer)
         tccl_put_text(task->answer, "trouble", closed->text, 511);
-    if (!task->answer) {
+    if (task->answer) {
+        connection_answer(task->connection, task->answer);
+    } else {
         if (*closed->text && !task->given_up) {
             task->err = *closed;
             tccl_fail_in(&task->err, "no store of records");
         }
         tccl_fail_in(&task->err, "%s", task->journal->daemon->conf->node);
-        task->answer = journal_error_message(task->err.text, true);
+        journal_refuse(task->connection, task->err.text, true);
     }
-    connection_answer(task->connection, task->answer);
     connection_drop(task->connection);
 }
 
@@ -205,13 +206,6 @@ static void then_next(struct disk_task *task)
     ask_next(questions);
 }
 
-static void refuse(struct connection *connection)
-{
-    cleanup_json json_t *message =
-        journal_error_message("too many questions about records at a time", false);
-    connection_answer(connection, message);
-}
-
 /* Has a question about records answered in its turn. */
 static void ask(struct journal *journal, struct questions *questions,
                 void (*run)(struct disk_task *), struct connection *connection,
@@ -222,7 +216,7 @@ static void ask(struct journal *journal, struct questions *questions,
     struct disk_task *task = malloc(sizeof(*task));
     if (!task || fair_queue_add(questions->waiting, uid, all, task) != 0) {
         free(task);
-        refuse(connection);
+        journal_refuse(connection, "too many questions about records at a time", false);
         return;
     }
     *task = (struct disk_task){.journal = journal,

@@ -94,10 +94,10 @@ static void then_told(struct disk_task *task)
 
 static void then_heard(struct disk_task *task)
 {
-    cleanup_json json_t *message = task->result == 0
-                                       ? tccl_message_new("ok")
-                                       : journal_error_message(task->err.text, task->result > 0);
-    connection_answer(task->connection, message);
+    if (task->result == 0)
+        connection_answer_ok(task->connection);
+    else
+        journal_refuse(task->connection, task->err.text, task->result > 0);
     connection_drop(task->connection);
 }
 
@@ -149,7 +149,6 @@ void journal_hear_lost(struct daemon *daemon, struct connection *connection, jso
     task.connection = connection_hold(connection);
     if (disk_task_submit(task) == 0)
         return;
-    cleanup_json json_t *busy = journal_error_message("the disk does not keep up", false);
-    connection_answer(connection, busy);
+    journal_refuse(connection, "the disk does not keep up", false);
     connection_drop(connection);
 }

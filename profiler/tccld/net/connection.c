@@ -358,6 +358,19 @@ void connection_answer_lines(struct connection *connection, struct tccl_line_wri
         connection_close(connection);
 }
 
+void connection_answer_ok(struct connection *connection)
+{
+    if (connection->lines) {
+        char text[32];
+        struct tccl_line_writer lines;
+        tccl_lines_begin(&lines, text, sizeof(text), "tccl-ok", 1);
+        connection_answer_lines(connection, &lines);
+        return;
+    }
+    cleanup_json json_t *message = tccl_message_new("ok");
+    connection_answer(connection, message);
+}
+
 void connection_refuse(struct connection *connection, const char *text)
 {
     connection_refuse_as(connection, TCCL_REASON_OTHER, text);

@@ -29,6 +29,8 @@ void connection_drop(struct connection *connection);
 /* Answers the question; over TCP an envelope is put on the message (borrowed). Does nothing on a
  * closed connection. */
 void connection_answer(struct connection *connection, json_t *message);
+/* Answers that it is noted, in the way that was asked. */
+void connection_answer_ok(struct connection *connection);
 /* Answers a question of lines by lines, which end here. */
 void connection_answer_lines(struct connection *connection, struct tccl_line_writer *lines);
 /* Answers with an error, in the way that was asked. */

@@ -40,7 +40,7 @@ struct link {
     int dials;
     struct event *timer;
     struct bufferevent *stream;
-    void (*done)(void *context, json_t *answer, const struct tccl_error *err);
+    link_done *done;
     void *context;
 };
 
@@ -347,9 +347,7 @@ static struct link *start(struct link link)
 }
 
 struct link *link_ask_busy(struct daemon *daemon, const char *node, int64_t deadline,
-                           void (*done)(void *context, json_t *answer,
-                                        const struct tccl_error *err),
-                           void *context)
+                           link_done *done, void *context)
 {
     struct link link = {.daemon = daemon,
                         .deadline = deadline,
@@ -366,8 +364,7 @@ struct link *link_ask_busy(struct daemon *daemon, const char *node, int64_t dead
 }
 
 struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
-                      void (*done)(void *context, json_t *answer, const struct tccl_error *err),
-                      void *context)
+                      link_done *done, void *context)
 {
     struct link link = {.daemon = daemon, .deadline = deadline, .done = done, .context = context};
     struct tccl_envelope envelope = {
