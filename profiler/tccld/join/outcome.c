@@ -21,11 +21,7 @@
 #include "tccld/join/evidence.h"
 #include "tccld/join/node-profile.h"
 
-enum {
-    FORMAT_NODES = 2048, /* rings of more nodes are not written out */
-    OUTCOME_GPUS = TCCL_MAX_NODES * TCCL_MAX_GPUS
-};
-#define OUTCOME_LATEST 253402300799 /* the end of the year 9999 */
+enum { FORMAT_NODES = 2048 /* rings of more nodes are not written out */ };
 
 /* At the root */
 
