@@ -42,8 +42,7 @@ static void compare(struct tccl_backend *backend, const struct tccl_model *model
     CHECK_INT(tccl_backend_measure(backend, &set, &measured, ERR), 0);
     CHECK_INT(tccl_backend_measure(backend, &set, &again, ERR), 0);
     CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, ERR), 0);
-    CHECK(measured.gbps == gbps && again.gbps == gbps);
-    CHECK(measured.spread == 0 && gbps > 0);
+    CHECK(measured.gbps == gbps && again.gbps == gbps && measured.spread == 0 && gbps > 0);
 }
 
 static void test_model(const char *name)
@@ -55,8 +54,7 @@ static void test_model(const char *name)
     CHECK_INT(tccl_model_read(options.model, &model, ERR), 0);
     CHECK_INT(tccl_backend_open("model", &options, &backend, ERR), 0);
     CHECK_STR(backend->name, "model");
-    CHECK(backend->noise == 0);
-    CHECK(backend->symmetry != NULL);
+    CHECK(backend->noise == 0 && backend->symmetry != NULL);
     CHECK(json_object_get(backend->model, "machine") != NULL);
     tccl_machine_id(backend->machine, id);
     tccl_machine_id(tccl_model_machine(model), own);

@@ -147,8 +147,7 @@ static void check_baseline(struct tccl_beside *beside, const struct tccl_table *
     const struct tccl_baseline *own = &table->baselines[1][TCCL_NEWEST];
     const struct tccl_class_baseline *beside_others = &class->baselines[TCCL_NEWEST];
     struct tccl_set set;
-    CHECK(beside_others->gbps[1] <= own->gbps * (1 + 1e-9));
-    CHECK(beside_others->share[1] <= 1);
+    CHECK(beside_others->gbps[1] <= own->gbps * (1 + 1e-9) && beside_others->share[1] <= 1);
     if (own->set.n != 1)
         return;
     tccl_chain_set(&own->set.rings[0], &set);

@@ -1,11 +1,11 @@
 /* test-conf.c: tccl.conf, good and bad, and node lists. */
 #include <pwd.h>
 
-#include "check.h"
 #include "client/conf.h"
 #include "client/hostlist.h"
 #include "client/policy.h"
 #include "client/users.h"
+#include "each-text.h"
 
 static char path[PATH_MAX];
 
@@ -30,11 +30,8 @@ static void check_bad(const char *text, int line, const char *said)
 /* Each of the values, with | between them, is refused in the line, which is the second one. */
 static void check_bad_values(const char *line, const char *values, const char *said)
 {
-    for (size_t length; length = strcspn(values, "|"), true; values += length + 1) {
-        check_bad(check_printf("%s=%.*s\n", line, (int)length, values), 2, said);
-        if (!values[length])
-            return;
-    }
+    EACH_TEXT(value, values)
+        check_bad(check_printf("%s=%s\n", line, value), 2, said);
 }
 
 TEST(defaults)
@@ -53,8 +50,7 @@ TEST(defaults)
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.alive_timeout_ms, 3000);
     CHECK_INT(conf.max_rings, 8);
-    CHECK(conf.achieved);
-    CHECK(conf.keep_days[0] == 0 && conf.keep_days[1] == 0);
+    CHECK(conf.achieved && conf.keep_days[0] == 0 && conf.keep_days[1] == 0);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
 }
@@ -92,8 +88,7 @@ TEST(all_keys)
     CHECK_INT(conf.auto_timeout_ms, 100);
     CHECK_INT(conf.alive_timeout_ms, 4000);
     CHECK_INT(conf.max_rings, 4);
-    CHECK(!conf.achieved);
-    CHECK(conf.keep_days[0] == 730 && conf.keep_days[1] == 7);
+    CHECK(!conf.achieved && conf.keep_days[0] == 730 && conf.keep_days[1] == 7);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
     CHECK_INT(conf.policy.min_nodes, 2);
@@ -493,8 +488,7 @@ static void check_no_hosts(const char *text)
 {
     struct tccl_hosts hosts;
     CHECK_INT(tccl_hosts_expand(text, 100, &hosts, ERR), -1);
-    CHECK(check_err.text[0] != '\0' && hosts.names == NULL);
-    CHECK(!tccl_hosts_contain(text, "n-1"));
+    CHECK(check_err.text[0] != '\0' && hosts.names == NULL && !tccl_hosts_contain(text, "n-1"));
 }
 
 TEST(hostlists)
@@ -511,10 +505,8 @@ TEST(hostlists)
     check_hosts("n[999999999999999998-999999999999999999]",
                 "n999999999999999998 n999999999999999999",
                 "n[999999999999999998-999999999999999999]");
-    CHECK(!tccl_hosts_contain("n[08-11]", "n8"));
-    CHECK(!tccl_hosts_contain("n[8-11]", "n08"));
-    CHECK(!tccl_hosts_contain("n[1-4]", "n5"));
-    CHECK(!tccl_hosts_contain("n[1-4]", "n"));
+    CHECK(!tccl_hosts_contain("n[08-11]", "n8") && !tccl_hosts_contain("n[8-11]", "n08"));
+    CHECK(!tccl_hosts_contain("n[1-4]", "n5") && !tccl_hosts_contain("n[1-4]", "n"));
     CHECK(tccl_hosts_contain("a,n[1-4]x", "n4x"));
     check_no_hosts("n[1-3");
     check_no_hosts("n[]");

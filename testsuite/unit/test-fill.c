@@ -118,8 +118,7 @@ static void check_result_of(const struct tccl_result *result, const struct tccl_
         return;
     tccl_chain_set(&result->chain, &set);
     CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, NULL), 0);
-    CHECK(fabs(gbps - result->gbps) < 1e-9 * gbps);
-    CHECK(result->bound >= result->gbps);
+    CHECK(fabs(gbps - result->gbps) < 1e-9 * gbps && result->bound >= result->gbps);
 }
 
 static void check_tables(int expected)

@@ -67,8 +67,7 @@ TEST(wanted)
         CHECK(own_placed(own, 2, rings) == 0);
     while (own_look_at_place(own))
         ;
-    CHECK(own_placed(own, 2, 1) > 0);
-    CHECK(own_wants(own, &wanted));
+    CHECK(own_placed(own, 2, 1) > 0 && own_wants(own, &wanted));
     CHECK_INT(wanted.gpus, 1 | 32);
     /* What is found is kept, however many others are looked at. */
     owned(table) struct tccl_table *found = tccl_table_new(machine, wanted.gpus);

@@ -369,8 +369,7 @@ static void check_trial(const struct trial *trial)
         return;
     }
     double least = check_choices(trial, choices);
-    CHECK(least <= best * (1 + 1e-6));
-    CHECK(least >= best * LEAST_FOUND);
+    CHECK(least <= best * (1 + 1e-6) && least >= best * LEAST_FOUND);
     missed += least < best * (1 - 1e-6);
     check_never_below(trial, choices, least);
     check_without_model(trial, choices);
@@ -567,8 +566,7 @@ TEST(random)
     CHECK(measured >= ROUNDS / 10);
     fprintf(stderr, "%d chains by bounds, %d times below NCCL's own\n", bounded, below);
     fprintf(stderr, "%d times told to be slower, and left\n", slower);
-    CHECK(bounded > 0);
-    CHECK(below <= MOST_BELOW);
+    CHECK(bounded > 0 && below <= MOST_BELOW);
     CHECK(on_one >= ROUNDS / 20 && on_several >= ROUNDS / 20);
     check_spread("epyc-8gpu");
     check_spread("epyc-8gpu-unequal");

@@ -20,8 +20,7 @@ TEST(get)
     char *env[] = {"TCCLX=1", "TCCL=on", "EMPTY=", "TCCL=off", NULL};
     CHECK_STR(job_env_get(env, "TCCL"), "on");
     CHECK_STR(job_env_get(env, "EMPTY"), "");
-    CHECK(!job_env_get(env, "TCC"));
-    CHECK(!job_env_get(NULL, "TCCL"));
+    CHECK(!job_env_get(env, "TCC") && !job_env_get(NULL, "TCCL"));
 }
 
 TEST(number)
@@ -73,8 +72,7 @@ TEST(forget)
         "TCCL_OTHER=mine", "TCCL_SHIM=/old.so",  "LD_PRELOAD=/old.so:/my.so", NULL};
     struct job_env_edits edits = {.count = 0};
     CHECK_INT(job_env_forget(env, shim, &edits), 0);
-    CHECK(!edited(&edits, "TCCL_STATE"));
-    CHECK(!edited(&edits, "TCCL_PLAN"));
+    CHECK(!edited(&edits, "TCCL_STATE") && !edited(&edits, "TCCL_PLAN"));
     CHECK(!edited(&edits, "TCCL_SHIM"));
     CHECK_STR(edited(&edits, "LD_PRELOAD"), "/my.so");
     CHECK_INT(edits.count, 4);

@@ -3,7 +3,7 @@
 
 #include <locale.h>
 
-#include "check.h"
+#include "each-text.h"
 
 static const char good[] =
     "test 3\nname a b  c\nnumber -20\nrate 12.0625\nyes yes\nno no\nnic a 1\n"
@@ -72,36 +72,15 @@ TEST(numbers)
 
 TEST(wrong)
 {
-    static const char *const wrong[] = {"",
-                                        "\n",
-                                        "end\n",
-                                        "t\nend\n",
-                                        "t 1",
-                                        "t 1\n",
-                                        "t 1\nend",
-                                        "t 1\na b\n",
-                                        "t 1\na\nend\n",
-                                        "t x\nend\n",
-                                        "t -1\nend\n",
-                                        "t 1\n\nend\n",
-                                        "t 1\n a\nend\n",
-                                        "t 1\nA b\nend\n",
-                                        "t 1\na\tb\nend\n",
-                                        "t 1\na b\r\nend\n",
-                                        "t 1\na \x7f\nend\n",
-                                        "t 1\nend\nend\n",
-                                        "t 1\nend\na b\n",
-                                        "t 1\nend \n",
-                                        "GIF89a",
-                                        "{\"v\":1}\n",
-                                        "t 1 2\nend\n",
-                                        "t 99999999999\nend\n",
-                                        "a-name-that-is-longer-than-a-name-can-be 1\nend\n"};
     struct tccl_lines lines;
-    for (size_t i = 0; i < COUNT(wrong); i++) {
+    EACH_TEXT(wrong, "|\n|end\n|t\nend\n|t 1|t 1\n|t 1\nend|t 1\na b\n|t 1\na\nend\n|t x\nend\n|"
+                     "t -1\nend\n|t 1\n\nend\n|t 1\n a\nend\n|t 1\nA b\nend\n|t 1\na\tb\nend\n|"
+                     "t 1\na b\r\nend\n|t 1\na \x7f\nend\n|t 1\nend\nend\n|t 1\nend\na b\n|"
+                     "t 1\nend \n|GIF89a|{\"v\":1}\n|t 1 2\nend\n|t 99999999999\nend\n|"
+                     "a-name-that-is-longer-than-a-name-can-be 1\nend\n") {
         struct tccl_error err = {0};
-        CHECK_NO(tccl_lines_open(wrong[i], strlen(wrong[i]), &lines, &err) == 0 || !err.text[0],
-                 "accepted: %s\n", wrong[i]);
+        CHECK_NO(tccl_lines_open(wrong, strlen(wrong), &lines, &err) == 0 || !err.text[0],
+                 "accepted: %s\n", wrong);
     }
     for (size_t size = 0; size < strlen(good); size++)
         CHECK_INT(tccl_lines_open(good, size, &lines, NULL), -1);

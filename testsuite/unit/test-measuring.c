@@ -193,8 +193,7 @@ TEST(resume_sets)
     stop_at = 0;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     CHECK_INT(end.proven, SOME);
-    CHECK(known_sets(&resumed) > 0);
-    CHECK(resumed >= 0.97 * best);
+    CHECK(known_sets(&resumed) > 0 && resumed >= 0.97 * best);
 }
 
 /* Stopped again and again; in the end as if it had never been. */
@@ -285,8 +284,7 @@ TEST(no_nics)
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     CHECK(end.measured > 0 && end.known > 0);
     CHECK_INT(end.proven, SOME);
-    CHECK(known_pairs(0xf, &bound) > 0);
-    CHECK(isfinite(bound));
+    CHECK(known_pairs(0xf, &bound) > 0 && isfinite(bound));
     rough.no_nics = true;
     rough.conditions = NULL;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
@@ -306,8 +304,7 @@ TEST(all_fail)
     rough.bad_tries = 0;
     CHECK_INT(run(0, &end), -1);
     CHECK(strstr(last.text, "10 loads failed in a row, the last \""));
-    CHECK(strstr(last.text, "its worker died: what was measured is kept"));
-    CHECK(rough.calls < 30);
+    CHECK(strstr(last.text, "its worker died: what was measured is kept") && rough.calls < 30);
     read_log();
     CHECK_INT(log_.good, 50);
     rough.bad = NULL;
@@ -510,8 +507,7 @@ TEST(full_disk)
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
         CHECK_INT(run(0, &end), -1);
-        CHECK(strstr(last.text, "sets.jsonl: "));
-        CHECK(!strchr(last.text, '\n'));
+        CHECK(strstr(last.text, "sets.jsonl: ") && !strchr(last.text, '\n'));
         _exit(check_result());
     }
     CHECK_INT(check_exit(child), 0);

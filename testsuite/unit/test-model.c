@@ -166,14 +166,11 @@ TEST(small)
     double rates[TCCL_MAX_SET], gbps;
     const char *limits[TCCL_MAX_SET];
     CHECK_INT(load_small(resources, rules, &model, ERR), 0);
-    CHECK(near(measure(model, "g0>g1"), 10));
-    CHECK(near(measure(model, "g0>g1 g0>m0"), 5));
+    CHECK(near(measure(model, "g0>g1"), 10) && near(measure(model, "g0>g1 g0>m0"), 5));
     CHECK(near(measure(model, "g0>m0 g0<m0"), 4)); /* 12 / (1 + 2) */
     CHECK(near(measure(model, "g1<m0"), 6));       /* once, with the larger weight */
-    CHECK(near(measure(model, "g0<m0 g0>g1"), 1.5));
-    CHECK(near(measure(model, "g0<m0 g0>m1"), 6));
-    CHECK(near(measure(model, "n0>g1 g1>m1"), 3));
-    CHECK(isinf(measure(model, "")));
+    CHECK(near(measure(model, "g0<m0 g0>g1"), 1.5) && near(measure(model, "g0<m0 g0>m1"), 6));
+    CHECK(near(measure(model, "n0>g1 g1>m1"), 3) && isinf(measure(model, "")));
     CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, ERR), 0);
     CHECK(near(gbps, 5) && near(rates[0], 5) && near(rates[1], 5) && near(rates[2], 7));
     CHECK_STR(limits[0], "out");

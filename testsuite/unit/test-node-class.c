@@ -61,8 +61,7 @@ static void check_cells(const struct tccl_table *table, const struct tccl_node_c
         }
         if (gbps > 0 && table->gpus != 15) /* others may come to the rest of the node */
             gbps = roomy(table, cell / 2, cell % 2, gbps, false, machine);
-        CHECK(class->seen[cell].gbps == gbps);
-        CHECK(class->seen[cell].bound == fmax(bound, gbps));
+        CHECK(class->seen[cell].gbps == gbps && class->seen[cell].bound == fmax(bound, gbps));
         CHECK((class->seen[cell].set.n > 0) == (gbps > 0));
         struct tccl_chain chain;
         char text[TCCL_RINGS_TEXT];

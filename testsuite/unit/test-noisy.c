@@ -256,8 +256,7 @@ TEST(promises)
             for (int k = 0; k < summary.n && seed; k++)
                 promises[n++] = summary.promises[k];
         }
-        CHECK(sets <= 1.5 * SEEDS * exact_sets);
-        CHECK(gain >= 0.9 * SEEDS * exact_gain);
+        CHECK(sets <= 1.5 * SEEDS * exact_sets && gain >= 0.9 * SEEDS * exact_gain);
     }
     double middle = median(promises, n);
     printf("%d promises: median %.3f of what there is, %.3f to %.3f\n", n, middle, promises[0],

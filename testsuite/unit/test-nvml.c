@@ -48,10 +48,8 @@ TEST(pairs)
     clear();
     setenv("FAKE_NVML_P2P", "0-2,2-0,1-2", 1);
     read_well("0000:84:00.0,0000:03:00.0,0000:44:00.0"); /* 0 is last, 1 first, 2 in the middle */
-    CHECK(nvml.knows_p2p);
-    CHECK(nvml.read[2][1] && nvml.write[2][1] && nvml.read[1][2]);
-    CHECK(nvml.read[0][1] && !nvml.read[1][0]);
-    CHECK(!nvml.read[0][2] && !nvml.read[0][0]);
+    CHECK(nvml.knows_p2p && nvml.read[2][1] && nvml.write[2][1] && nvml.read[1][2]);
+    CHECK(nvml.read[0][1] && !nvml.read[1][0] && !nvml.read[0][2] && !nvml.read[0][0]);
 }
 
 TEST(users)

@@ -357,8 +357,7 @@ TEST(full_disk)
         CHECK_HOLDS(check_err.text, check_folder());
     }
     take(outbox, 10, 1 << 20, 8, 1, false);
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    CHECK(!tccl_outbox_damaged(outbox));
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0 && !tccl_outbox_damaged(outbox));
     CHECK_INT(tccl_outbox_count(outbox), 1);
     take(outbox, 10, 1 << 20, 8, 1, true);
     CHECK_INT(tccl_outbox_close(outbox), 0);

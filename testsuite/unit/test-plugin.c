@@ -47,8 +47,7 @@ EXPORT spank_err_t spank_setenv(spank_t spank, const char *name, const char *val
 {
     spank_unsetenv(spank, name);
     int at = find(name);
-    CHECK(at < VARIABLES);
-    CHECK(asprintf(&variables[at], "%s=%s", name, value) > 0);
+    CHECK(at < VARIABLES && asprintf(&variables[at], "%s=%s", name, value) > 0);
     variables[at + 1] = NULL;
     return ESPANK_SUCCESS;
 }

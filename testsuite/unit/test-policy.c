@@ -74,15 +74,12 @@ static bool wants(const struct policy_rule *rule, enum tccl_mode mode, int n_nod
 TEST(minimums)
 {
     struct policy_rule rule = {.min_nodes = 1, .min_gpus = 8};
-    CHECK(!wants(&rule, TCCL_MODE_OFF, 4, 32));
-    CHECK(!wants(&rule, TCCL_MODE_AUTO, 1, 7));
+    CHECK(!wants(&rule, TCCL_MODE_OFF, 4, 32) && !wants(&rule, TCCL_MODE_AUTO, 1, 7));
     CHECK(wants(&rule, TCCL_MODE_AUTO, 1, 8));
     CHECK(wants(&rule, TCCL_MODE_AUTO, 2, 1)); /* other nodes may have the rest */
-    CHECK(wants(&rule, TCCL_MODE_ON, 1, 2));
-    CHECK(wants(&rule, TCCL_MODE_REQUIRE, 1, 2));
+    CHECK(wants(&rule, TCCL_MODE_ON, 1, 2) && wants(&rule, TCCL_MODE_REQUIRE, 1, 2));
     rule.min_nodes = 3;
-    CHECK(!wants(&rule, TCCL_MODE_AUTO, 2, 16));
-    CHECK(wants(&rule, TCCL_MODE_AUTO, 3, 16));
+    CHECK(!wants(&rule, TCCL_MODE_AUTO, 2, 16) && wants(&rule, TCCL_MODE_AUTO, 3, 16));
     CHECK(!policy_wants(&rule, &(struct policy_choice){.mode = TCCL_MODE_ON, .forbidden = true}, 4,
                         32));
 }
@@ -394,8 +391,7 @@ TEST(notice_applied)
         "1.4 GB/s beside 1 other step (measured), alone 12.5: copies of both slow each "
         "other down by more than sharing: ask for other GPUs (tccl-path place --busy) (NCCL's");
     strcpy(plan.neighbours_by, "bounds"); /* it has so much at least */
-    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
-    CHECK(!strstr(line, "slow each other down"));
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line) && !strstr(line, "slow each other down"));
     plan.gbps = 11.2;
     strcpy(plan.neighbours_by, "foretold");
     const double nccl = plan.baseline_gbps;

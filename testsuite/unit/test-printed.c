@@ -68,12 +68,10 @@ TEST(printed)
     /* It always prints; its steps need not repeat that. */
     struct tccl_step_key script = {.cluster = "c", .job = 9, .run = 1},
                          step = {.cluster = "c", .job = 9};
-    CHECK(!printed_before(fd, &script, "tccl: a"));
-    CHECK(!printed_before(fd, &script, "tccl: a"));
+    CHECK(!printed_before(fd, &script, "tccl: a") && !printed_before(fd, &script, "tccl: a"));
     CHECK(printed_before(fd, &step, "tccl: a"));
     cleanup_close int holder = open(path, O_RDWR | O_CLOEXEC);
-    CHECK(!printed_before(-1, &first, "tccl: b"));
-    CHECK(!printed_before(-1, &first, "tccl: b"));
+    CHECK(!printed_before(-1, &first, "tccl: b") && !printed_before(-1, &first, "tccl: b"));
     CHECK(!printed_before(fd, &first, "tccl: b"));
     CHECK_INT(flock(holder, LOCK_EX), 0);
     CHECK(!printed_before(fd, &first, "tccl: b"));

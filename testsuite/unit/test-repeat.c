@@ -23,8 +23,7 @@ TEST(statistics)
             more += values[k] > median;
             CHECK(k == 0 || values[k - 1] <= values[k]);
         }
-        CHECK(less <= n / 2 && more <= n / 2);
-        CHECK(fabs(spread - (high - low) / median) < 1e-12);
+        CHECK(less <= n / 2 && more <= n / 2 && fabs(spread - (high - low) / median) < 1e-12);
     }
     double zeros[3] = {0, 0, 0};
     CHECK(tccl_spread(zeros, 3) == 0);
@@ -68,8 +67,7 @@ static void check_steady(void)
             runs = runs_of("g0>m0 g1>m0", &out);
             printf("steady: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
         } while (!is_steady(&out, rates[i], runs) && tccl_seconds() < until);
-        CHECK(is_steady(&out, rates[i], runs));
-        CHECK(out.overlap > 0 && out.overlap <= 1);
+        CHECK(is_steady(&out, rates[i], runs) && out.overlap > 0 && out.overlap <= 1);
         CHECK(out.skew >= 0);
         CHECK_INT(out.marks, TCCL_MARK_MIG);
         CHECK(!out.failed);
@@ -87,8 +85,7 @@ static void check_noisy(void)
     do {
         int runs = runs_of("g0>m0", &out);
         printf("noisy: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
-        CHECK(runs >= 16);
-        CHECK(out.noisy);
+        CHECK(runs >= 16 && out.noisy);
         as_told = out.spread > 0.25 && out.spread < 0.6 && out.gbps > 0.9 && out.gbps < 1.65;
     } while (!as_told && tccl_seconds() < until);
     CHECK(as_told);
@@ -137,9 +134,7 @@ TEST(repeats)
         struct tccl_measurement out;
         puppet->late[1] = 0.1;
         CHECK_INT(repeat("g0>m0 g1>m0", &out, NULL), 0);
-        CHECK(out.noisy);
-        CHECK(out.overlap < 0.95);
-        CHECK(out.skew > 90000);
+        CHECK(out.noisy && out.overlap < 0.95 && out.skew > 90000);
         puppet->late[1] = 0;
         check_never_together();
         check_failure();

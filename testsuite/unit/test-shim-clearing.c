@@ -74,8 +74,7 @@ static void test_others(void)
     char *shared = map(MAP_SHARED, fileno(file), SIZE);
     char *private = map(MAP_PRIVATE, fileno(file), SIZE);
     char *locked = map(MAP_PRIVATE | MAP_ANONYMOUS, -1, SIZE);
-    CHECK(!shim_clear_pages(shared, SIZE));
-    CHECK(!shim_clear_pages(private, SIZE));
+    CHECK(!shim_clear_pages(shared, SIZE) && !shim_clear_pages(private, SIZE));
     if (syscall(SYS_mlock, locked, (size_t)SIZE) == 0) /* sanitizers have none */
         CHECK(!shim_clear_pages(locked, SIZE));
     munmap(shared, SIZE);
@@ -91,9 +90,7 @@ static void test_call(void)
     shim_clearing_leave_out((void *)lazy);
     CHECK(*slot != before);
     lazy(table, 0, LARGE);
-    CHECK(*slot == before);
-    CHECK(pages_there(table, LARGE) < 2000);
-    CHECK(all_are(table, LARGE, 0));
+    CHECK(*slot == before && pages_there(table, LARGE) < 2000 && all_are(table, LARGE, 0));
     lazy(table, 1, LARGE); /* one that was used before */
     shim_clearing_leave_out((void *)lazy);
     lazy(table, 0, LARGE);
@@ -131,8 +128,7 @@ static void test_threads(void)
         char *table = map(MAP_PRIVATE | MAP_ANONYMOUS, -1, LARGE);
         shim_clearing_leave_out((void *)lazy);
         CHECK(pthread_create(&thread, NULL, in_thread, waits ? table : NULL) == 0);
-        CHECK(pthread_join(thread, &there) == 0);
-        CHECK(((size_t)there < 2000) == (waits == 1));
+        CHECK(pthread_join(thread, &there) == 0 && ((size_t)there < 2000) == (waits == 1));
         CHECK(*slot != before);
         lazy(table, 0, LARGE);
         CHECK(pages_there(table, LARGE) < 2000 && *slot == before);

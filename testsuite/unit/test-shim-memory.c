@@ -41,8 +41,7 @@ TEST(left)
 {
     uint64_t bytes = shim_memory_left();
     uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    CHECK(bytes > 0);
-    CHECK(bytes <= all);
+    CHECK(bytes > 0 && bytes <= all);
 }
 
 /* Each limit by itself, in a process of its own. */

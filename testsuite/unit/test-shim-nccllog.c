@@ -578,8 +578,7 @@ TEST_IN_CHILD(bound)
     for (int i = 0; i < 1000000 && !failed; i++)
         failed =
             fprintf(file, "n1:1:77 [0] NCCL INFO a line of the usual length, more or less\n") < 0;
-    CHECK(failed);
-    CHECK(kib_of(check_printf("/proc/self/fd/%d", fileno(file))) <= 33 << 10);
+    CHECK(failed && kib_of(check_printf("/proc/self/fd/%d", fileno(file))) <= 33 << 10);
     for (int i = 0; i < 10 && shim_nccllog_there(); i++)
         shim_nccllog_read();
     CHECK(!shim_nccllog_there());
@@ -588,13 +587,10 @@ TEST_IN_CHILD(bound)
 TEST_IN_CHILD(old_version)
 {
     struct tccl_error why = {0};
-    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22105));
-    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 0));
-    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22105));
-    CHECK(!shim_nccllog_there());
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22105) && !shim_nccllog_answer("NCCL_DEBUG", 0));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22105) && !shim_nccllog_there());
     shim_nccllog_missing(&why);
-    CHECK(why.text[0]);
-    CHECK(!shim_nccllog_answer("NCCL_DEBUGGER", 22907));
+    CHECK(why.text[0] && !shim_nccllog_answer("NCCL_DEBUGGER", 22907));
     CHECK(!shim_nccllog_answer("NCCL_DEBUG_TIMESTAMP_LEVELS", 22907));
     CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 22203), "INFO");
 }
@@ -808,7 +804,6 @@ TEST_IN_CHILD(reused)
         return;
     CHECK(dup2(own, atoi(strrchr(name, '/') + 1)) >= 0);
     shim_nccllog_read();
-    CHECK(!shim_nccllog_there());
-    CHECK(fstat(own, &status) == 0 && status.st_size == 33L << 20);
+    CHECK(!shim_nccllog_there() && fstat(own, &status) == 0 && status.st_size == 33L << 20);
     CHECK(dup(atoi(strrchr(name, '/') + 1)) >= 0);
 }

@@ -389,20 +389,17 @@ TEST(claims)
     char byte;
     const tccl_bus gpus[] = {0x100, 0x200};
     struct shim_registry *registry = open_one();
-    CHECK(pipe(told) == 0 && pipe(stop) == 0);
-    CHECK(!shim_registry_all_claimed(registry, gpus, 2));
+    CHECK(pipe(told) == 0 && pipe(stop) == 0 && !shim_registry_all_claimed(registry, gpus, 2));
     shim_registry_claim_gpu(registry, 0x100);
     CHECK(shim_registry_all_claimed(registry, gpus, 1));
     pid_t pid = fork();
     if (pid == 0) {
         close(stop[1]);
         shim_registry_claim_gpu(open_one(), 0x200);
-        CHECK(write(told[1], "x", 1) == 1);
-        CHECK(read(stop[0], &byte, 1) == 0);
+        CHECK(write(told[1], "x", 1) == 1 && read(stop[0], &byte, 1) == 0);
         _exit(0);
     }
-    CHECK(read(told[0], &byte, 1) == 1);
-    CHECK(shim_registry_all_claimed(registry, gpus, 2));
+    CHECK(read(told[0], &byte, 1) == 1 && shim_registry_all_claimed(registry, gpus, 2));
     close(stop[1]);
     CHECK_INT(check_exit(pid), 0);
     CHECK(!shim_registry_all_claimed(registry, gpus, 2));

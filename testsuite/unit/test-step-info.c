@@ -295,8 +295,7 @@ TEST(arrays)
     check_array(0, 17, 3, "SLURM_ARRAY_JOB_ID=4294967313", 0, 0);
     char *inherited[] = {"SLURM_ARRAY_JOB_ID=17", "SLURM_ARRAY_TASK_ID=3", NULL}, *none[] = {NULL};
     struct step_items items = {.job = 19, .step = SLURM_BATCH_SCRIPT, .array_task = NO_VAL};
-    CHECK(step_info_needs_no_array(&items, inherited));
-    CHECK(!step_info_needs_no_array(&items, none));
+    CHECK(step_info_needs_no_array(&items, inherited) && !step_info_needs_no_array(&items, none));
     items.array_job = 17;
     items.array_task = 3;
     CHECK(!step_info_needs_no_array(&items, inherited));

@@ -279,8 +279,7 @@ TEST(scripts)
     CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 0);
     CHECK(running_script(daemon_.running, &below) && has_plan(&below));
     kill_stepd(pid, true);
-    CHECK(sweep_after(0) > 0);
-    CHECK(!running_script(daemon_.running, &below) && !has_plan(&below));
+    CHECK(sweep_after(0) > 0 && !running_script(daemon_.running, &below) && !has_plan(&below));
     CHECK_INT(sweep_after(0), 0);
     CHECK(!entry_exists(9, ".launcher"));
 }

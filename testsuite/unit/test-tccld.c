@@ -73,8 +73,7 @@ static void check_fallback(struct tccl_outcome *plan, const char *reason)
 {
     CHECK_INT(plan->state, TCCL_STATE_FAILED);
     CHECK_HOLDS(plan->reason, reason);
-    CHECK(plan->path == NULL);
-    CHECK(plan->ring == NULL);
+    CHECK(plan->path == NULL && plan->ring == NULL);
     tccl_outcome_clear(plan);
 }
 
@@ -104,8 +103,7 @@ TEST(one_node)
     cleared_by(tccl_outcome_clear) struct tccl_outcome plan = join_once(&join);
     CHECK_INT(plan.state, TCCL_STATE_PLANNED);
     CHECK_STR(plan.reason, "");
-    CHECK(plan.gbps > 0);
-    CHECK(plan.ring && strncmp(plan.ring, "n1[", 3) == 0);
+    CHECK(plan.gbps > 0 && plan.ring && strncmp(plan.ring, "n1[", 3) == 0);
     cleanup_free char *file = NULL;
     size_t size = 0;
     CHECK_OK(tccl_read_file(plan.path, 65536, &file, &size, ERR));

@@ -150,8 +150,7 @@ TEST(bad_joins)
         cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
         json_object_set_new(json, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
         struct tccl_step *message = tccl_join_from_json(json, ERR);
-        CHECK(message == NULL);
-        CHECK(strstr(check_err.text, bad[i].name) != NULL);
+        CHECK(message == NULL && strstr(check_err.text, bad[i].name) != NULL);
         tccl_step_free(message);
     }
 }
