@@ -132,6 +132,6 @@ TEST(host)
     if (open_two() < 0)
         exit(1);
     if (!check_repeats("g0>m0"))
-        check_skip("too much else runs on this machine: nearly all sets were noisy");
+        check_skip("this machine is too busy: nearly all sets were noisy");
     tccl_backend_close(backend);
 }
