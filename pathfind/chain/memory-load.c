@@ -30,18 +30,6 @@ static void add_nic(struct makers *makers, const char *nic)
     makers->nics[makers->n_nics++] = nic;
 }
 
-/* One end of arrow i: the giver's (0) or the taker's (1). */
-static void add_end(struct makers *makers, const struct tccl_named_chain *chain, int i, int end)
-{
-    int gpu = (chain->closed ? i : i - 1) + end;
-    if (gpu < 0)
-        add_nic(makers, chain->entry.nic);
-    else if (!chain->closed && gpu == chain->n_gpus)
-        add_nic(makers, chain->exit.nic);
-    else
-        add_gpu(makers, chain->gpus[gpu % chain->n_gpus]);
-}
-
 struct tccl_memory_load tccl_memory_load(const struct tccl_named_chain *chains, int n, int memory)
 {
     struct tccl_memory_load load = {.memory = memory};
@@ -55,7 +43,14 @@ struct tccl_memory_load tccl_memory_load(const struct tccl_named_chain *chains, 
                     continue;
                 load.copies += 1 + nics;
                 load.writes += nics || end;
-                add_end(&makers, &chains[k], i, end);
+                /* One end of arrow i: the giver's (0) or the taker's (1). */
+                int gpu = (chains[k].closed ? i : i - 1) + end;
+                if (gpu < 0)
+                    add_nic(&makers, chains[k].entry.nic);
+                else if (!chains[k].closed && gpu == chains[k].n_gpus)
+                    add_nic(&makers, chains[k].exit.nic);
+                else
+                    add_gpu(&makers, chains[k].gpus[gpu % chains[k].n_gpus]);
                 if (nics)
                     makers.numbers |= UINT32_C(1) << ((end ? arrow.to_nic : arrow.from_nic) & 31);
             }

@@ -107,21 +107,6 @@ static void put_card(struct drawing *drawing, int i)
     tccl_pen_end(pen);
 }
 
-/* NCCL's own, and in grey the steps beside it. */
-static void put_other(struct drawing *drawing, const struct tccl_card *card)
-{
-    cleanup_free char *head = tccl_card_head(card, -1);
-    drawing->grey = card->kind == TCCL_CARD_OTHER;
-    drawing->left = "    ";
-    if (drawing->grey)
-        tccl_pen_colour(drawing->pen, "90");
-    tccl_pen_end(drawing->pen);
-    put_line(drawing->pen, head ? head : "");
-    put_chains(drawing, card->rings);
-    if (drawing->grey)
-        tccl_pen_colour(drawing->pen, "0");
-}
-
 /* Of the arrows that were drawn. */
 static void put_legend(struct drawing *drawing)
 {
@@ -192,8 +177,19 @@ int tccl_sheet_text(const struct tccl_sheet *sheet, struct tccl_pen *pen)
         tccl_pen_put(pen, sheet->cut ? "" : first);
         tccl_pen_end(pen);
     }
-    for (int i = sheet->n_ours; i < sheet->n_cards; i++)
-        put_other(&drawing, &sheet->cards[i]);
+    for (int i = sheet->n_ours; i < sheet->n_cards; i++) {
+        /* NCCL's own, and in grey the steps beside it. */
+        cleanup_free char *head = tccl_card_head(&sheet->cards[i], -1);
+        drawing.grey = sheet->cards[i].kind == TCCL_CARD_OTHER;
+        drawing.left = "    ";
+        if (drawing.grey)
+            tccl_pen_colour(drawing.pen, "90");
+        tccl_pen_end(drawing.pen);
+        put_line(drawing.pen, head ? head : "");
+        put_chains(&drawing, sheet->cards[i].rings);
+        if (drawing.grey)
+            tccl_pen_colour(drawing.pen, "0");
+    }
     put_legend(&drawing);
     return 0;
 }

@@ -94,27 +94,20 @@ static int channel_of(const struct parts *parts, int part, int c, int n_channels
     return exchanged ? c ^ 1 : c;
 }
 
-/* Adds a part's GPUs to the chain, with the edges between them. */
-static void append(const struct tccl_machine *machine, const struct part *part, int channel,
-                   struct tccl_chain *chain)
-{
-    const uint8_t *order = part->rings.gpus[channel];
-    const struct tccl_topo *topo = &part->topo;
-    for (int i = 0; i < topo->n_gpus; i++) {
-        int at = chain->n_gpus++;
-        chain->gpus[at] = (uint8_t)topo->gpus[order[i]].index;
-        if (i > 0)
-            chain->edges[at - 1] = edge_of(machine, part, channel, order[i - 1], order[i]);
-    }
-}
-
 /* Channel c as a chain over all parts, which are connected by the network. */
 static void make_chain(const struct tccl_machine *machine, const struct parts *parts, int c,
                        int n_channels, struct tccl_chain *chain)
 {
     for (int i = 0; i < parts->count; i++) {
         int before = chain->n_gpus, channel = channel_of(parts, i, c, n_channels);
-        append(machine, parts->list[i], channel, chain);
+        const struct part *part = parts->list[i];
+        const uint8_t *order = part->rings.gpus[channel];
+        for (int k = 0; k < part->topo.n_gpus; k++) {
+            int at = chain->n_gpus++;
+            chain->gpus[at] = (uint8_t)part->topo.gpus[order[k]].index;
+            if (k > 0)
+                chain->edges[at - 1] = edge_of(machine, part, channel, order[k - 1], order[k]);
+        }
         if (i > 0)
             chain->edges[before - 1] =
                 between(machine, parts->list[i - 1], channel_of(parts, i - 1, c, n_channels),

@@ -356,21 +356,6 @@ static int improve(struct tccl_groups *groups, struct assignment *now, int group
     return 0;
 }
 
-/* Until nobody has changed anything since each group had its best one. */
-static int settle(struct tccl_groups *groups, bool backward, struct assignment *now,
-                  struct tccl_error *err)
-{
-    groups->work = WORK;
-    for (int turn = 0; turn < ROUNDS * groups->n; turn++) {
-        int group = turn % groups->n;
-        group = backward ? groups->n - 1 - group : group;
-        bool same = now->chosen[group] != NONE && now->settled[group] == now->changes;
-        if (!same && improve(groups, now, group, err) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int begin_alone(struct tccl_groups *groups, struct assignment *now, struct tccl_error *err)
 {
     for (int i = 0; i < groups->n; i++) {
@@ -604,8 +589,16 @@ static int search(struct tccl_groups *groups, struct assignment ways[static STAR
     begin_empty(groups, &ways[3]);
     ways[3].near = true;
     for (int i = 0; i < STARTS; i++) {
-        if (settle(groups, i == 2, &ways[i], err) != 0)
-            return -1;
+        /* Until nobody has changed anything since each group had its best one. */
+        bool backward = i == 2;
+        groups->work = WORK;
+        for (int turn = 0; turn < ROUNDS * groups->n; turn++) {
+            int group = turn % groups->n;
+            group = backward ? groups->n - 1 - group : group;
+            bool same = ways[i].chosen[group] != NONE && ways[i].settled[group] == ways[i].changes;
+            if (!same && improve(groups, &ways[i], group, err) != 0)
+                return -1;
+        }
         if (tccl_worth_better(&ways[i].worth, &(*best)->worth, groups->noise))
             *best = &ways[i];
     }

@@ -17,23 +17,6 @@ static inline float larger(float a, float b)
     return a > b ? a : b;
 }
 
-/* out[i][j] for columns from first on: the columns left over by the vector kernels, and all columns
- * on other processors. */
-static void maxmin_plain(const float *a, const float *b, float *out, int rows, int inner,
-                         int columns, int first)
-{
-    for (int i = 0; i < rows; i++) {
-        float *result = out + (size_t)i * columns;
-        for (int j = first; j < columns; j++)
-            result[j] = 0;
-        for (int k = 0; k < inner; k++) {
-            const float *row = b + (size_t)k * columns, x = a[(size_t)i * inner + k];
-            for (int j = first; j < columns; j++)
-                result[j] = larger(result[j], smaller(x, row[j]));
-        }
-    }
-}
-
 #ifdef __x86_64__
 /* One row of out, as many times VECTORS vectors as fit: they stay in registers over the inner loop.
  */
@@ -96,8 +79,20 @@ void tccl_maxmin(const float *a, const float *b, float *out, int rows, int inner
 #ifdef __x86_64__
     done = maxmin_sse2(a, b, out, rows, inner, columns, done);
 #endif
-    if (done < columns)
-        maxmin_plain(a, b, out, rows, inner, columns, done);
+    if (done < columns) {
+        /* out[i][j] for columns from first on: the columns left over by the vector kernels, and all
+         * columns on other processors. */
+        for (int i = 0; i < rows; i++) {
+            float *result = out + (size_t)i * columns;
+            for (int j = done; j < columns; j++)
+                result[j] = 0;
+            for (int k = 0; k < inner; k++) {
+                const float *row = b + (size_t)k * columns, x = a[(size_t)i * inner + k];
+                for (int j = done; j < columns; j++)
+                    result[j] = larger(result[j], smaller(x, row[j]));
+            }
+        }
+    }
 }
 
 void tccl_maxmin_row(const float *from, float x, float *to, int columns)

@@ -113,17 +113,6 @@ static bool may_use(const struct guesser *guesser, tccl_transfer transfer)
            (!options->can || options->can(options->context, transfer));
 }
 
-/* The links that it shares have room for it at least. */
-static void add_links(struct guesser *guesser, tccl_transfer transfer)
-{
-    struct tccl_links *own = &guesser->links[transfer];
-    tccl_links_of(guesser->task->search->machine, transfer, own);
-    for (int i = 0; i < own->n; i++)
-        if (own->links[i] < TCCL_LINK_NUMA)
-            guesser->limits[own->links[i]] =
-                fmax(guesser->limits[own->links[i]], SLACK * guesser->alone[transfer]);
-}
-
 /* How many transfers share each link. */
 static void count_users(const struct guesser *guesser, const tccl_transfer *transfers, int count,
                         int users[static TCCL_LINKS])
@@ -166,7 +155,13 @@ static int learn_alone(struct guesser *guesser)
             (guesser->status = tccl_search_meter_measure(meter, &walk, &guesser->alone[i],
                                                          guesser->task->err)) != 0)
             return guesser->status;
-        add_links(guesser, transfer);
+        /* The links that it shares have room for it at least. */
+        struct tccl_links *own = &guesser->links[transfer];
+        tccl_links_of(guesser->task->search->machine, transfer, own);
+        for (int i = 0; i < own->n; i++)
+            if (own->links[i] < TCCL_LINK_NUMA)
+                guesser->limits[own->links[i]] =
+                    fmax(guesser->limits[own->links[i]], SLACK * guesser->alone[transfer]);
     }
     return 0;
 }

@@ -72,24 +72,6 @@ static int find_links(struct tccl_profile *profile, struct lines *lines, struct 
     return rc < 0 ? tccl_fail(err, "%s", why.text) : 0;
 }
 
-static void print_lines(const struct lines *lines, bool serve)
-{
-    printf("# %s, for Slurm %s, by tccl-profile gres. Add Type= as in slurm.conf, and NodeName=.\n"
-           "# Not with AutoDetect=nvml, which drops GPUs whose Cores or Links are not its own.\n",
-           lines->machine->name, lines->version);
-    if (!serve)
-        puts("# Without Links=: this Slurm takes the fewest for --gres=gpu:K, the most for "
-             "--gpus=K.");
-    for (int gpu = 0; gpu < lines->machine->n_gpus; gpu++) {
-        printf("Name=gpu File=/dev/nvidia%d", lines->machine->gpus[gpu].minor);
-        if (lines->has_cores)
-            printf(" Cores=%s", lines->cores[gpu]);
-        for (int i = 0; lines->has_links && i < lines->machine->n_gpus; i++)
-            printf("%s%d", i == 0 ? " Links=" : ",", lines->links[gpu][i]);
-        putchar('\n');
-    }
-}
-
 int profile_gres(const struct profile_options *options, struct tccl_profile *profile,
                  struct tccl_error *err)
 {
@@ -121,6 +103,19 @@ int profile_gres(const struct profile_options *options, struct tccl_profile *pro
         hwloc_topology_destroy(topology);
     else
         remark("Cores=", &why);
-    print_lines(&lines, serve);
+    printf("# %s, for Slurm %s, by tccl-profile gres. Add Type= as in slurm.conf, and NodeName=.\n"
+           "# Not with AutoDetect=nvml, which drops GPUs whose Cores or Links are not its own.\n",
+           lines.machine->name, lines.version);
+    if (!serve)
+        puts("# Without Links=: this Slurm takes the fewest for --gres=gpu:K, the most for "
+             "--gpus=K.");
+    for (int gpu = 0; gpu < lines.machine->n_gpus; gpu++) {
+        printf("Name=gpu File=/dev/nvidia%d", lines.machine->gpus[gpu].minor);
+        if (lines.has_cores)
+            printf(" Cores=%s", lines.cores[gpu]);
+        for (int i = 0; lines.has_links && i < lines.machine->n_gpus; i++)
+            printf("%s%d", i == 0 ? " Links=" : ",", lines.links[gpu][i]);
+        putchar('\n');
+    }
     return 0;
 }

@@ -74,12 +74,6 @@ static int measure(struct work *work, const struct tccl_set *set, bool *collapse
     return 0;
 }
 
-static uint32_t initiators(const struct tccl_set *set)
-{
-    return UINT32_C(1) << tccl_transfer_initiator(set->transfers[0]).index |
-           UINT32_C(1) << tccl_transfer_initiator(set->transfers[1]).index;
-}
-
 static int measure_pair(struct work *work, const struct tccl_set *set, struct tccl_error *err)
 {
     const struct tccl_set kind = kind_of(work, set->transfers[0], set->transfers[1]);
@@ -89,7 +83,9 @@ static int measure_pair(struct work *work, const struct tccl_set *set, struct tc
     if (!entry)
         return tccl_fail(err, "out of memory");
     const int known = (int)entry->best.gbps;
-    const double who[3] = {initiators(set), set->transfers[0], set->transfers[1]};
+    const double who[3] = {(UINT32_C(1) << tccl_transfer_initiator(set->transfers[0]).index |
+                            UINT32_C(1) << tccl_transfer_initiator(set->transfers[1]).index),
+                           set->transfers[0], set->transfers[1]};
     if (added)
         memcpy(entry->values, who, sizeof(who));
     /* The second one is of other GPUs, where there are such. */

@@ -54,28 +54,21 @@ static void swap(char *text, char from, char to)
         *text = to;
 }
 
-/* Slurm writes device files as it does names of nodes, but for the '/'. */
-static int expand(const char *files, struct tccl_hosts *hosts, struct tccl_error *err)
-{
-    cleanup_free char *names = strdup(files);
-    if (!names)
-        return tccl_fail(err, "out of memory");
-    swap(names, '/', '|');
-    if (tccl_hosts_expand(names, 4 * TCCL_GRES_MAX, hosts, NULL) != 0)
-        return tccl_fail(err, "slurmd -G: File=%.120s is not understood", files);
-    for (size_t i = 0; i < hosts->count; i++)
-        swap(hosts->names[i], '|', '/');
-    return 0;
-}
-
 /* A line's files are a number each; several files with Count=1 (MultipleFiles=, MIG instances found
  * by AutoDetect) are one number. */
 static int add_files(struct tccl_gres *gres, const char *files, long long count,
                      struct tccl_error *err)
 {
     cleanup_hosts struct tccl_hosts hosts = {0};
-    if (expand(files, &hosts, err) != 0)
-        return -1;
+    /* Slurm writes device files as it does names of nodes, but for the '/'. */
+    cleanup_free char *names = strdup(files);
+    if (!names)
+        return tccl_fail(err, "out of memory");
+    swap(names, '/', '|');
+    if (tccl_hosts_expand(names, 4 * TCCL_GRES_MAX, &hosts, NULL) != 0)
+        return tccl_fail(err, "slurmd -G: File=%.120s is not understood", files);
+    for (size_t i = 0; i < hosts.count; i++)
+        swap(hosts.names[i], '|', '/');
     if (count == 1 && hosts.count > 1)
         return add(gres, hosts.names[0], true, err);
     if (count != (long long)hosts.count)

@@ -409,12 +409,6 @@ static int put_file(const char *folder, const char *name, const char *text, stru
     return tccl_write_file(path, 0600, text, strlen(text), err);
 }
 
-static bool is_replaced(const char *name)
-{
-    return name[0] == '.' || strcmp(name, "cgroup.conf") == 0 || strcmp(name, "slurm.conf") == 0 ||
-           strcmp(name, "slurmd") == 0;
-}
-
 /* Links to all files beside slurm.conf, but a slurm.conf and a cgroup.conf of our own. With
  * cgroup/v2, slurmd -G moves itself into another cgroup and lifts the limits of the one that it
  * finds itself in, which is tccld's. Slurm before 24.05 has no "disabled"; its cgroup/v1 does
@@ -432,7 +426,8 @@ static int copy_conf(const char *conf, int version, const char *scratch, struct 
     if (!folder)
         return tccl_fail(err, "%s: %s", from, strerror(errno));
     while (rc == 0 && (entry = readdir(folder))) {
-        if (is_replaced(entry->d_name))
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "cgroup.conf") == 0 ||
+            strcmp(entry->d_name, "slurm.conf") == 0 || strcmp(entry->d_name, "slurmd") == 0)
             continue;
         snprintf(target, sizeof(target), "%s/%s", from, entry->d_name);
         rc = put_link(scratch, entry->d_name, target, err);

@@ -165,22 +165,6 @@ double tccl_cell_heat(const struct tccl_matrix_cell *cell, double fastest)
     return fastest > 0 ? fmin(1, cell->gbps / fastest) : 0;
 }
 
-/* Numbers stand below each other, whether a sign follows them or not. */
-static void print_cell(const struct tccl_matrix_cell *cell, double fastest, FILE *out)
-{
-    char text[TCCL_CELL_TEXT];
-    double heat = fastest > 0 ? tccl_cell_heat(cell, fastest) : -1;
-    /* Green near the fastest of all matrices, yellow, red far below it. */
-    const char *colour = heat < 0     ? ""
-                         : heat < 0.5 ? "\033[31m"
-                         : heat < 0.8 ? "\033[33m"
-                                      : "\033[32m";
-    tccl_cell_format(cell, text);
-    bool sign = has_value(cell) && (cell->noisy || cell->state == TCCL_CELL_MODEL);
-    fprintf(out, "%s%*s%s%s", colour, CELL_WIDTH - !sign, text, sign ? "" : " ",
-            *colour ? "\033[0m" : "");
-}
-
 void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machine *machine,
                        double fastest, FILE *out)
 {
@@ -199,8 +183,21 @@ void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machi
     for (int i = 0; i < matrix->rows; i++) {
         tccl_device_label(machine, (struct tccl_device){matrix->row_kind, (uint8_t)i}, label);
         fprintf(out, "%-*.*s", LABEL_WIDTH, LABEL_WIDTH - 1, label);
-        for (int j = 0; j < matrix->columns; j++)
-            print_cell(&matrix->cells[i][j], fastest, out);
+        for (int j = 0; j < matrix->columns; j++) {
+            const struct tccl_matrix_cell *cell = &matrix->cells[i][j];
+            char text[TCCL_CELL_TEXT];
+            double heat = fastest > 0 ? tccl_cell_heat(cell, fastest) : -1;
+            /* Green near the fastest of all matrices, yellow, red far below it. */
+            const char *colour = heat < 0     ? ""
+                                 : heat < 0.5 ? "\033[31m"
+                                 : heat < 0.8 ? "\033[33m"
+                                              : "\033[32m";
+            tccl_cell_format(cell, text);
+            /* Numbers stand below each other, whether a sign follows them or not. */
+            bool sign = has_value(cell) && (cell->noisy || cell->state == TCCL_CELL_MODEL);
+            fprintf(out, "%s%*s%s%s", colour, CELL_WIDTH - !sign, text, sign ? "" : " ",
+                    *colour ? "\033[0m" : "");
+        }
         fputc('\n', out);
     }
     if (matrix->known > 0)

@@ -241,19 +241,6 @@ static int read_parts(const char *at, time_t now, struct moment *moment)
     return moment->hour < 0 && moment->month < 0 ? -1 : 0;
 }
 
-/* Defaults: midnight, today, and the last year in which the month has begun. */
-static void fill_gaps(struct moment *moment, time_t now)
-{
-    struct tm today;
-    localtime_r(&now, &today);
-    if (moment->hour < 0)
-        moment->hour = moment->minute = 0;
-    if (moment->month < 0)
-        set_day(moment, now);
-    if (moment->year == NO_YEAR)
-        moment->year = moment->month > today.tm_mon ? today.tm_year - 1 : today.tm_year;
-}
-
 int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_error *err)
 {
     struct moment moment = {.year = NO_YEAR, .month = -1, .day = -1, .hour = -1, .minute = -1};
@@ -264,7 +251,15 @@ int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_er
         *result = strtol(text + 3, &end, 10);
         good = *result >= 1000000 && !errno && !*end;
     } else if ((good = read_parts(text, now, &moment) == 0)) {
-        fill_gaps(&moment, now);
+        /* Defaults: midnight, today, and the last year in which the month has begun. */
+        struct tm today;
+        localtime_r(&now, &today);
+        if (moment.hour < 0)
+            moment.hour = moment.minute = 0;
+        if (moment.month < 0)
+            set_day(&moment, now);
+        if (moment.year == NO_YEAR)
+            moment.year = moment.month > today.tm_mon ? today.tm_year - 1 : today.tm_year;
         *result = moment.at;
         good = moment.exact || make_time(&moment, result) == 0;
     }

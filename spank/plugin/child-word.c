@@ -24,16 +24,6 @@ int child_hear(int fd, int64_t deadline, void *word, size_t size)
     return 1;
 }
 
-/* One that hangs in the kernel can't be killed: it is left to whoever inherits it. One that has
- * given its word may be stopped by its user. */
-static void end(pid_t child)
-{
-    int64_t end = tccl_now_ms() + END_MS;
-    kill(child, SIGKILL);
-    while (waitpid(child, NULL, WNOHANG) == 0 && tccl_now_ms() < end)
-        poll(NULL, 0, 1);
-}
-
 int child_word(void (*find)(const void *what, void *word), const void *what, void *word,
                size_t size, int ms, struct tccl_error *err)
 {
@@ -51,6 +41,11 @@ int child_word(void (*find)(const void *what, void *word), const void *what, voi
     if (child < 0)
         return tccl_fail(err, "fork: %s", strerror(errno));
     int heard = child_hear(mine, tccl_now_ms() + ms, word, size);
-    end(child);
+    /* One that hangs in the kernel can't be killed: it is left to whoever inherits it. One that has
+     * given its word may be stopped by its user. */
+    int64_t end = tccl_now_ms() + END_MS;
+    kill(child, SIGKILL);
+    while (waitpid(child, NULL, WNOHANG) == 0 && tccl_now_ms() < end)
+        poll(NULL, 0, 1);
     return heard;
 }

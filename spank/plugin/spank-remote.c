@@ -363,17 +363,6 @@ static void fall_back_on_step(enum tccl_reason cause, const char *reason)
         tell_tccld(remote.plan.cause, remote.plan.reason);
 }
 
-/* Each task sees only its own GPUs: whether NCCL can build the ring depends on its version. */
-static void refuse_hidden(void)
-{
-    char reason[TCCL_OUTCOME_REASON + 1];
-    snprintf(reason, sizeof(reason),
-             "with %.100s each task sees only its own GPUs (ConstrainDevices), and not every NCCL "
-             "can build a ring then: use --gpus-per-node=%d without it",
-             remote.hides, remote.step.n_gres);
-    fall_back_on_step(TCCL_REASON_OWN_GPUS, reason);
-}
-
 /* The user requests a ring that the site forbids. */
 static void refuse_by_policy(void)
 {
@@ -449,7 +438,15 @@ static void begin_step(spank_t spank, const struct tccl_error *step_error)
         remote.active = true;
         tell_tccld(TCCL_REASON_NONE, NULL);
     } else if (remote.hides[0] && mode == TCCL_MODE_REQUIRE) {
-        refuse_hidden();
+        /* Each task sees only its own GPUs: whether NCCL can build the ring depends on its version.
+         */
+        char reason[TCCL_OUTCOME_REASON + 1];
+        snprintf(
+            reason, sizeof(reason),
+            "with %.100s each task sees only its own GPUs (ConstrainDevices), and not every NCCL "
+            "can build a ring then: use --gpus-per-node=%d without it",
+            remote.hides, remote.step.n_gres);
+        fall_back_on_step(TCCL_REASON_OWN_GPUS, reason);
     } else {
         join_ring(spank);
     }

@@ -45,26 +45,6 @@ static int detach(int fd)
     return 3;
 }
 
-/* Signals as in a fresh process, but for those of the terminal: the parent decides on them. */
-static void settle(pid_t parent, const char *name, const cpu_set_t *cpus)
-{
-    sigset_t none;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGQUIT, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_NAME, name);
-    prctl(PR_SET_TIMERSLACK, 1UL);
-    if (CPU_COUNT(cpus) > 0)
-        sched_setaffinity(0, sizeof(*cpus), cpus);
-}
-
 int tccl_child_start(struct tccl_child *child, const char *name, const cpu_set_t *cpus,
                      void (*body)(int fd, void *context), void *context, struct tccl_error *err)
 {
@@ -75,7 +55,23 @@ int tccl_child_start(struct tccl_child *child, const char *name, const cpu_set_t
                          strerror(errno));
     pid_t pid = fork();
     if (pid == 0) {
-        settle(parent, name, cpus);
+        /* Signals as in a fresh process, but for those of the terminal: the parent decides on them.
+         */
+        sigset_t none;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        for (int number = 1; number < NSIG; number++)
+            signal(number, SIG_DFL);
+        signal(SIGINT, SIG_IGN);
+        signal(SIGQUIT, SIG_IGN);
+        signal(SIGPIPE, SIG_IGN);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        prctl(PR_SET_NAME, name);
+        prctl(PR_SET_TIMERSLACK, 1UL);
+        if (CPU_COUNT(cpus) > 0)
+            sched_setaffinity(0, sizeof(*cpus), cpus);
         body(detach(ends[1]), context);
         _exit(0);
     }
