@@ -74,27 +74,16 @@ void profile_say_links(const struct tccl_machine *machine, FILE *out)
 /* Nothing where nothing is off, or there is no memory to see it. */
 void profile_say_odd(struct tccl_profile *profile, FILE *out)
 {
-    const struct tccl_machine *machine = tccl_profile_machine(profile);
     cleanup_free struct tccl_matrix *matrices = calloc(TCCL_MATRICES, sizeof(*matrices));
-    cleanup_free struct tccl_doctor_facts *facts = calloc(1, sizeof(*facts));
-    cleanup_free struct tccl_doctor_findings *findings = calloc(1, sizeof(*findings));
     struct tccl_measured measured = {0};
     struct tccl_odd odds[TCCL_ODDS];
+    char text[TCCL_ODD_TEXT], advice[TCCL_ODDS][TCCL_ODD_TEXT];
     int count = -1;
-    if (matrices && facts && findings && tccl_measured_load(profile, &measured, NULL) == 0) {
-        for (int i = 0; i < TCCL_MATRICES; i++)
-            tccl_matrix_fill(i, machine, &measured, &matrices[i]);
-        count = tccl_odd_find(machine, matrices, odds, NULL);
-    }
+    if (matrices && tccl_measured_load(profile, &measured, NULL) == 0)
+        count = tccl_odd_advised(profile, &measured, matrices, odds, advice, NULL);
     tccl_measured_clear(&measured);
-    if (count > 0 && strcmp(tccl_profile_source(profile), "cuda") == 0) {
-        tccl_doctor_read(NULL, NULL, "", facts);
-        tccl_doctor_examine(facts, findings);
-    }
     for (int i = 0; i < count; i++) {
-        char text[TCCL_ODD_TEXT], advice[TCCL_ODD_TEXT];
-        tccl_odd_format(machine, &odds[i], text);
-        tccl_odd_advise(machine, &odds[i], facts, findings, advice);
-        fprintf(out, "tccl: note: %s: %s\n", text, advice);
+        tccl_odd_format(tccl_profile_machine(profile), &odds[i], text);
+        fprintf(out, "tccl: note: %s: %s\n", text, advice[i]);
     }
 }

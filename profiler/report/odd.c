@@ -42,11 +42,6 @@ static void add(struct figures *figures, const struct tccl_symmetry *symmetry,
     tccl_symmetry_relabel(symmetry, set.transfers, set.count, figure->like);
 }
 
-static bool are_alike(const struct figure *a, const struct figure *b)
-{
-    return a->matrix == b->matrix && memcmp(a->like, b->like, sizeof(a->like)) == 0;
-}
-
 /* Is the figure off among its likes? */
 static void judge(const struct figures *figures, struct figure *figure)
 {
@@ -54,7 +49,8 @@ static void judge(const struct figures *figures, struct figure *figure)
     int n = 0;
     for (size_t i = 0; i < figures->count; i++) {
         const struct figure *other = &figures->list[i];
-        if (other == figure || !are_alike(other, figure))
+        if (other == figure || !(other->matrix == figure->matrix &&
+                                 memcmp(other->like, figure->like, sizeof(other->like)) == 0))
             continue;
         values[n] = other->gbps;
         spreads[n++] = other->spread;
@@ -272,4 +268,26 @@ void tccl_odd_advise(const struct tccl_machine *machine, const struct tccl_odd *
         snprintf(text, TCCL_ODD_TEXT, "%s",
                  odd->of_one ? "look at the memory modules of that NUMA node"
                              : "look at both slots, with tccl-check machine");
+}
+
+int tccl_odd_advised(const struct tccl_profile *profile, const struct tccl_measured *measured,
+                     struct tccl_matrix matrices[static TCCL_MATRICES],
+                     struct tccl_odd odds[static TCCL_ODDS],
+                     char advice[static TCCL_ODDS][TCCL_ODD_TEXT], struct tccl_error *err)
+{
+    const struct tccl_machine *machine = tccl_profile_machine(profile);
+    cleanup_free struct tccl_doctor_facts *facts = calloc(1, sizeof(*facts));
+    cleanup_free struct tccl_doctor_findings *findings = calloc(1, sizeof(*findings));
+    if (!facts || !findings)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < TCCL_MATRICES; i++)
+        tccl_matrix_fill(i, machine, measured, &matrices[i]);
+    int count = tccl_odd_find(machine, matrices, odds, err);
+    if (count > 0 && strcmp(tccl_profile_source(profile), "cuda") == 0) {
+        tccl_doctor_read(NULL, NULL, "", facts);
+        tccl_doctor_examine(facts, findings);
+    }
+    for (int i = 0; i < count; i++)
+        tccl_odd_advise(machine, &odds[i], facts, findings, advice[i]);
+    return count;
 }

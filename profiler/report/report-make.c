@@ -98,9 +98,12 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
     return 0;
 }
 
-/* What profile.json says for people; nothing where it doesn't. */
-static void take_origin(struct tccl_report *report)
+int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl_report *report,
+                     struct tccl_error *err)
 {
+    *report = (struct tccl_report){
+        .profile = profile, .machine = tccl_profile_machine(profile), .threshold = threshold};
+    /* What profile.json says for people; nothing where it doesn't. */
     char path[PATH_MAX];
     tccl_profile_path(tccl_profile_folder(report->profile), ABOUT, path);
     cleanup_json json_t *json = tccl_read_json(path, PROFILE_BYTES, NULL);
@@ -111,43 +114,18 @@ static void take_origin(struct tccl_report *report)
             *at = '?';
     report->created = json_integer_value(json_object_get(json, "created"));
     report->last = (long long)tccl_profile_time(report->profile);
-}
-
-/* A model's machine isn't here. */
-static int advise(struct tccl_report *report, struct tccl_error *err)
-{
-    cleanup_free struct tccl_doctor_facts *facts = calloc(1, sizeof(*facts));
-    cleanup_free struct tccl_doctor_findings *findings = calloc(1, sizeof(*findings));
-    if (!facts || !findings)
-        return tccl_fail(err, "out of memory");
-    if (report->n_odds > 0 && strcmp(tccl_profile_source(report->profile), "cuda") == 0) {
-        tccl_doctor_read(NULL, NULL, "", facts);
-        tccl_doctor_examine(facts, findings);
-    }
-    for (int i = 0; i < report->n_odds; i++)
-        tccl_odd_advise(report->machine, &report->odds[i], facts, findings, report->advice[i]);
-    return 0;
-}
-
-int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl_report *report,
-                     struct tccl_error *err)
-{
-    *report = (struct tccl_report){
-        .profile = profile, .machine = tccl_profile_machine(profile), .threshold = threshold};
-    take_origin(report);
     if (tccl_measured_load(profile, &report->measured, err) != 0 || rate_all(report, err) != 0)
         return -1;
-    for (int i = 0; i < TCCL_MATRICES; i++)
-        tccl_matrix_fill(i, report->machine, &report->measured, &report->matrices[i]);
+    report->n_odds = tccl_odd_advised(profile, &report->measured, report->matrices, report->odds,
+                                      report->advice, err);
+    if (report->n_odds < 0)
+        return -1;
     for (int i = 0; i < TCCL_MATRICES; i++)
         report->fastest = fmax(report->fastest, report->matrices[i].max);
     report->n_faster = tccl_oddity_list(&report->measured.sets, report->faster);
     const struct tccl_together *together = tccl_profile_together(profile, NULL);
     report->together = tccl_together_by(together, TCCL_BASIS_MEASURED);
     report->foretold = tccl_together_by(together, TCCL_BASIS_FORETOLD);
-    report->n_odds = tccl_odd_find(report->machine, report->matrices, report->odds, err);
-    if (report->n_odds < 0 || advise(report, err) != 0)
-        return -1;
     report->n_congested =
         tccl_congestion_find(&report->measured, threshold, &report->congested, err);
     return report->n_congested < 0 ? -1 : find_rings(profile, report, err);

@@ -131,6 +131,13 @@ void tccl_odd_advise(const struct tccl_machine *machine, const struct tccl_odd *
                      const struct tccl_doctor_facts *facts,
                      const struct tccl_doctor_findings *findings, char text[static TCCL_ODD_TEXT]);
 
+/* Fills in all matrices of a profile, finds what is off, and says what to do about each (a model's
+ * machine isn't here). Returns how many; -1 with err. */
+int tccl_odd_advised(const struct tccl_profile *profile, const struct tccl_measured *measured,
+                     struct tccl_matrix matrices[static TCCL_MATRICES],
+                     struct tccl_odd odds[static TCCL_ODDS],
+                     char advice[static TCCL_ODDS][TCCL_ODD_TEXT], struct tccl_error *err);
+
 /* Bus id of the device, "" of a memory or where nobody knows which it is. */
 const char *tccl_odd_busid(const struct tccl_machine *machine, const struct tccl_odd *odd);
 
