@@ -1,7 +1,7 @@
 /* chart.c: a chart in a page. It has no fixed width: columns are placed at percentages of the
  * page's width, heights are in pixels, and texts keep their size, so that it is readable on phones
  * as well as on large screens. */
-#include "draw/chart.h"
+#include "draw/html.h"
 
 #include <math.h>
 

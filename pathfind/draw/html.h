@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "chain/chain-text.h"
-#include "draw/chart.h"
 
 /* Errors of all these are left to ferror. Texts are escaped (tccl_svg_escape) unless it says
  * otherwise. */
@@ -32,7 +31,8 @@ void tccl_html_wide_end(FILE *out);
 
 /* A text of a record, made safe and cut to that many columns. */
 void tccl_html_text(const char *text, int columns, FILE *out);
-/* A heading and a chart; nothing without columns. */
+/* A heading and a chart (below); nothing without columns. */
+struct tccl_chart;
 void tccl_html_chart(const char *heading, const struct tccl_chart *chart, FILE *out);
 
 /* A chain as a part of a page that is as narrow as it must be: devices one after the other, with
@@ -51,3 +51,30 @@ extern const char tccl_html_style[];
 /* The script of such pages, by which tables (class rows, a row of th scope="col" first) can be
  * sorted, html.js; and its hash: nothing else runs. */
 extern const char tccl_html_script[], tccl_html_script_hash[];
+
+/* ---- chart.c: columns or a line over them, as a part of a page: axes with their units, a legend,
+ * and the same numbers as a table. */
+
+enum { TCCL_CHART_SERIES = 4 };
+
+struct tccl_chart_column {
+    char name[48];                    /* in the table */
+    char label[24];                   /* below the axis, where there is room for it */
+    double values[TCCL_CHART_SERIES]; /* one for each series; below 0: not known */
+};
+
+struct tccl_chart {
+    const char *name;            /* what it shows */
+    const char *x_axis, *y_axis; /* what stands along them, with its unit */
+    const char *series[TCCL_CHART_SERIES];
+    int n_series;
+    const int *colours; /* of each series: 0 blue, 1 orange, 2 grey, 3 green; NULL: in this order */
+    bool line;        /* dots that a line joins, of the first series, in place of stacked columns */
+    const char *base; /* what a dashed line at 1 stands for; NULL: there is none */
+    int digits;       /* of the values, behind the point */
+    const struct tccl_chart_column *columns;
+    int n_columns;
+};
+
+/* Writes the chart; without columns, nothing. Errors are left to ferror. */
+void tccl_chart_write(const struct tccl_chart *chart, FILE *out);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "draw/chart.h"
 #include "draw/doc.h"
 #include "draw/html.h"
 

@@ -1,5 +1,5 @@
 /* rounds.c: the rounds of all-reduces that run at once, in up to nine ways in which these meet. */
-#include "machine/rounds.h"
+#include "machine/sides.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,16 +10,12 @@ enum { FIRST, BOTH, LAST, PHASES, WAYS = PHASES * PHASES, TIMES = 30, STEADY = -
 #define RARE 1e-6    /* the part of what takes no time */
 #define SETTLED 1e-4 /* rounds that differ by less of themselves from those before */
 
-/* What each rank of each ring does by itself: places among all that may run; -1: nothing. */
-struct block {
-    int sends, receives;
-};
-
 /* A side in its rounds. */
 struct party {
     const struct tccl_side *side;
     int at; /* its first transfer, among all that may run */
-    int first_block, n_blocks;
+    int n_blocks;
+    struct tccl_block blocks[TCCL_MAX_SIDE];
     int number; /* of those whose phases differ; STEADY: it does one thing all the time */
     int phases[WAYS];
     double parts[PHASES], round;
@@ -28,7 +24,6 @@ struct party {
 struct meeting {
     int n, ways, count; /* sides; ways in which they meet; transfers */
     struct party parties[TCCL_MAX_SIDES];
-    struct block blocks[TCCL_MAX_RUNNING];
     double times[WAYS][TCCL_MAX_RUNNING]; /* of a chunk; 0: it does not run */
 };
 
@@ -50,48 +45,29 @@ static bool is_under_way(tccl_transfer transfer, int phase)
                              tccl_transfer_reads(transfer) == (phase == LAST));
 }
 
-/* A ring's transfers stand one behind the other. */
-static void find_blocks(struct meeting *meeting, struct party *party, int first_block)
-{
-    const struct tccl_side *side = party->side;
-    int own[TCCL_MAX_GPUS], n = first_block;
-    bool any[2] = {false};
-    party->first_block = first_block;
-    for (int i = 0; i < side->count; i++) {
-        const struct tccl_device gpu = tccl_transfer_initiator(side->transfers[i]);
-        bool reads = tccl_transfer_reads(side->transfers[i]);
-        for (int k = 0; k < TCCL_MAX_GPUS && (i == 0 || side->ring[i] != side->ring[i - 1]); k++)
-            own[k] = -1;
-        if (gpu.kind != TCCL_GPU)
-            continue;
-        any[reads] = true;
-        if (own[gpu.index] < 0) {
-            own[gpu.index] = n;
-            meeting->blocks[n++] = (struct block){-1, -1};
-        }
-        struct block *block = &meeting->blocks[own[gpu.index]];
-        *(reads ? &block->receives : &block->sends) = party->at + i;
-    }
-    party->n_blocks = n - first_block;
-    if (!any[0] || !any[1] || side->ranks < 2)
-        party->number = STEADY;
-}
-
 /* Returns 0, or -1 with err. */
 static int set_up(struct meeting *meeting, const struct tccl_side *const *sides, int n,
                   struct tccl_error *err)
 {
-    int blocks = 0, number = 0;
+    int number = 0;
     meeting->n = n;
     for (int i = 0; i < n; i++) {
         struct party *party = &meeting->parties[i];
         const int steps = 2 * sides[i]->ranks - 1;
-        *party = (struct party){.side = sides[i], .at = meeting->count, .number = number};
+        party->side = sides[i];
+        party->at = meeting->count;
+        party->number = number;
         meeting->count += sides[i]->count;
         if (meeting->count > TCCL_MAX_RUNNING)
             return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
-        find_blocks(meeting, party, blocks);
-        blocks += party->n_blocks;
+        party->n_blocks = tccl_side_blocks(party->side, party->blocks);
+        bool sends = false, receives = false;
+        for (int k = 0; k < party->n_blocks; k++) {
+            sends = sends || party->blocks[k].sends >= 0;
+            receives = receives || party->blocks[k].receives >= 0;
+        }
+        if (!sends || !receives || party->side->ranks < 2)
+            party->number = STEADY;
         party->parts[BOTH] = 1;
         find_phases(party);
         if (party->number == STEADY)
@@ -142,14 +118,15 @@ static void weigh(const struct meeting *meeting, const struct party *own, double
         weights[way] /= all[own->phases[way]];
 }
 
-/* How long a chunk takes, on average over what the others do meanwhile. place -1: no time. */
+/* How long a chunk of one of its transfers takes, on average over what the others do meanwhile. -1:
+ * no time. */
 static double time_of(const struct meeting *meeting, const struct party *own, const double *weights,
-                      int phase, int place)
+                      int phase, int transfer)
 {
     double time = 0;
-    for (int way = 0; way < meeting->ways && place >= 0; way++)
+    for (int way = 0; way < meeting->ways && transfer >= 0; way++)
         if (own->phases[way] == phase)
-            time += weights[way] * meeting->times[way][place];
+            time += weights[way] * meeting->times[way][own->at + transfer];
     return time;
 }
 
@@ -161,9 +138,9 @@ static void go_around(const struct meeting *meeting, struct party *own)
     weigh(meeting, own, weights);
     own->round = 0;
     for (int i = 0; i < own->side->count; i++)
-        step = fmax(step, time_of(meeting, own, weights, BOTH, own->at + i));
+        step = fmax(step, time_of(meeting, own, weights, BOTH, i));
     for (int i = 0; i < own->n_blocks && own->number != STEADY; i++) {
-        const struct block *block = &meeting->blocks[own->first_block + i];
+        const struct tccl_block *block = &own->blocks[i];
         double times[PHASES] = {time_of(meeting, own, weights, FIRST, block->sends),
                                 both * fmax(time_of(meeting, own, weights, BOTH, block->sends),
                                             time_of(meeting, own, weights, BOTH, block->receives)),

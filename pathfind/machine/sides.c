@@ -23,6 +23,25 @@ int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring)
     return 0;
 }
 
+int tccl_side_blocks(const struct tccl_side *side, struct tccl_block blocks[static TCCL_MAX_SIDE])
+{
+    int own[TCCL_MAX_GPUS], n = 0;
+    for (int i = 0; i < side->count; i++) {
+        const struct tccl_device gpu = tccl_transfer_initiator(side->transfers[i]);
+        if (i == 0 || side->ring[i] != side->ring[i - 1])
+            memset(own, -1, sizeof(own));
+        if (gpu.kind != TCCL_GPU)
+            continue;
+        if (own[gpu.index] < 0) {
+            own[gpu.index] = n;
+            blocks[n++] = (struct tccl_block){-1, -1};
+        }
+        struct tccl_block *block = &blocks[own[gpu.index]];
+        *(tccl_transfer_reads(side->transfers[i]) ? &block->receives : &block->sends) = i;
+    }
+    return n;
+}
+
 int tccl_model_sides(const struct tccl_model *model, const struct tccl_side *const *sides, int n,
                      double *gbps, struct tccl_error *err)
 {
@@ -299,12 +318,6 @@ static bool contains(const tccl_transfer *whole, int count, const tccl_transfer 
     return at == wanted;
 }
 
-static bool entry_has(const struct entry *entry, const struct question *question)
-{
-    return !(question->bloom & ~entry->bloom) &&
-           contains(entry->transfers, entry->count, question->transfers, question->count);
-}
-
 static bool is_part(const struct entry *entry, const struct question *question)
 {
     return !(entry->bloom & ~question->bloom) &&
@@ -347,7 +360,8 @@ static enum tccl_basis bound(const struct tccl_together *together, const struct 
         const struct entry *entry = &together->entries[i];
         if (entry->slowest <= least || basis_of(entry) != TCCL_BASIS_MEASURED)
             continue;
-        if (entry_has(entry, question))
+        if (!(question->bloom & ~entry->bloom) &&
+            contains(entry->transfers, entry->count, question->transfers, question->count))
             least = entry->slowest;
         else if (!(entry->bloom & ~question->bloom))
             least = fmax(least, level(question, sides, entry));

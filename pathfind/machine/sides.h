@@ -15,7 +15,7 @@ enum { TCCL_MAX_SIDES = 16, TCCL_MAX_SIDE = 8 * 36 /* 8 rings over 16 GPUs have 
 struct tccl_side {
     int rings; /* that carry equal parts of the data; its bandwidth is that of all together */
     int count;
-    int ranks;    /* of its all-reduces, on all nodes (rounds.h); 0: not known */
+    int ranks;    /* of its all-reduces, on all nodes (rounds.c); 0: not known */
     double alone; /* what it reaches when nobody else runs, GB/s; 0: not said. For bounds. */
     tccl_transfer transfers[TCCL_MAX_SIDE];
     uint8_t ring[TCCL_MAX_SIDE]; /* which of them makes it; a ring's stand one behind the other */
@@ -24,6 +24,13 @@ struct tccl_side {
 /* Adds a ring's transfers; in any order, repeats stay. Returns 0, or -1: more than TCCL_MAX_SIDE.
  */
 int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring);
+/* What a GPU does by itself in one of the side's rings: places in its transfers; -1: nothing. A GPU
+ * sends by writing, and receives by reading. */
+struct tccl_block {
+    int sends, receives;
+};
+/* Those that do something. Returns how many. */
+int tccl_side_blocks(const struct tccl_side *side, struct tccl_block blocks[static TCCL_MAX_SIDE]);
 /* Do they have the same transfers, each as often, in whatever order? */
 bool tccl_side_equal(const struct tccl_side *a, const struct tccl_side *b);
 
@@ -111,3 +118,23 @@ struct tccl_rates {
  * Returns 0, or -1 with err. */
 int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *const *sides, int n,
                      double *gbps, enum tccl_basis *basis, struct tccl_error *err);
+
+/* ---- rounds.c: what all-reduces reach, of which one or several run at once on a node, by a model.
+ *
+ * A round of n ranks is as ring/reach.h has it: what is sent only, all 2n - 3 times, what is
+ * received only.
+ *
+ * Of several sides nobody keeps step with another one. While a side does one of these three things,
+ * each other one does each of them for the part of the time that it takes. What a chunk takes is
+ * averaged over that: it is short, so that it meets one of them. (Were it long, rates would be to
+ * be averaged: that is up to 5 % more.) These parts are as long as they come out, which is looked
+ * for from equal steps on, until no round changes by a ten-thousandth, or 30 times; then they stay
+ * as they are. All ways in which several sides meet would be too many: nine are taken,
+ * in which each two of four sides do all that two can (an orthogonal array); of more, the fifth one
+ * keeps step with the first, and so on. */
+
+/* What an all-reduce of each of n sides reaches while all run, GB/s of all of its rings: as
+ * tccl_model_sides, where nothing is lost. A side without ranks is always under way. Returns 0, or
+ * -1 with err. */
+int tccl_model_rounds(const struct tccl_model *model, const struct tccl_side *const *sides, int n,
+                      double *gbps, struct tccl_error *err);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "machine/rounds.h"
+#include "machine/sides.h"
 #include "ring/reach.h"
 #include "ring/ring.h"
 

@@ -3,48 +3,19 @@
 
 #include <math.h>
 
-/* What the blocks of a set's GPUs do, each of each ring; what they don't is -1. */
+/* Rings that run at once, and the blocks of their GPUs, each of each ring. */
 struct blocks {
-    int n, count; /* blocks; transfers */
-    tccl_transfer transfers[TCCL_MAX_SIDE];
-    struct {
-        int sends, receives; /* places in transfers */
-    } list[TCCL_MAX_SIDE];
+    struct tccl_side side;
+    int n;
+    struct tccl_block list[TCCL_MAX_SIDE];
 };
 
-/* One by a GPU: it sends if it writes. NICs wait for no block. */
-static void put_own(struct blocks *blocks, tccl_transfer transfer, int giver, int taker)
+static void find_blocks(const struct tccl_chain *rings, int n, struct blocks *blocks)
 {
-    blocks->transfers[blocks->count] = transfer;
-    int at = blocks->count++;
-    if (tccl_transfer_initiator(transfer).kind != TCCL_GPU)
-        return;
-    if (tccl_transfer_reads(transfer))
-        blocks->list[taker].receives = at;
-    else
-        blocks->list[giver].sends = at;
-}
-
-static void put_ring(struct blocks *blocks, const struct tccl_chain *ring)
-{
-    int n = ring->n_gpus, first = blocks->n;
-    tccl_transfer way[TCCL_EDGE_TRANSFERS];
-    for (int i = 0; i < n; i++) {
-        blocks->list[blocks->n].sends = blocks->list[blocks->n].receives = -1;
-        blocks->n++;
-    }
-    for (int i = 0; i < tccl_chain_edges(ring); i++) {
-        int next = (i + 1) % n,
-            count = tccl_edge_transfers(ring->edges[i], ring->gpus[i], ring->gpus[next], way);
-        for (int k = 0; k < count; k++)
-            put_own(blocks, way[k], first + i, first + next);
-    }
-    if (ring->closed)
-        return;
-    for (int k = 0, count = tccl_entry_transfers(ring->entry, ring->gpus[0], way); k < count; k++)
-        put_own(blocks, way[k], first, first);
-    for (int k = 0, count = tccl_exit_transfers(ring->exit, ring->gpus[n - 1], way); k < count; k++)
-        put_own(blocks, way[k], first + n - 1, first + n - 1);
+    blocks->side.rings = blocks->side.count = 0;
+    for (int i = 0; i < n; i++)
+        tccl_side_add_chain(&blocks->side, &rings[i]);
+    blocks->n = tccl_side_blocks(&blocks->side, blocks->list);
 }
 
 struct rater {
@@ -53,19 +24,19 @@ struct rater {
 };
 
 /* The time of each transfer while all run of which these places are: 0 of the others. */
-static int time_part(const struct rater *rater, const struct blocks *blocks, const bool *runs,
+static int time_part(const struct rater *rater, const struct tccl_side *side, const bool *runs,
                      double *times)
 {
     tccl_transfer members[TCCL_MAX_SIDE];
     double rates[TCCL_MAX_SIDE];
     int count = 0;
-    for (int i = 0; i < blocks->count; i++)
+    for (int i = 0; i < side->count; i++)
         if (runs[i])
-            members[count++] = blocks->transfers[i];
+            members[count++] = side->transfers[i];
     if (count > 0 && rater->rates(rater->context, members, count, rates) != 0)
         return -1;
     count = 0;
-    for (int i = 0; i < blocks->count; i++)
+    for (int i = 0; i < side->count; i++)
         times[i] = runs[i] ? 1 / rates[count++] : 0;
     return 0;
 }
@@ -91,12 +62,12 @@ uint8_t tccl_ends_by(int (*rates)(const void *context, const tccl_transfer *tran
                      const void *context, const struct tccl_chain *rings, int n)
 {
     const struct rater rater = {rates, context};
-    struct blocks blocks = {0};
+    struct blocks blocks;
+    const struct tccl_side *side = &blocks.side;
     bool all[TCCL_MAX_SIDE], sent[TCCL_MAX_SIDE] = {false}, received[TCCL_MAX_SIDE] = {false};
     double busy[TCCL_MAX_SIDE], first[TCCL_MAX_SIDE], last[TCCL_MAX_SIDE], step = 0, round = 0;
-    for (int i = 0; i < n; i++)
-        put_ring(&blocks, &rings[i]);
-    for (int i = 0; i < blocks.count; i++)
+    find_blocks(rings, n, &blocks);
+    for (int i = 0; i < side->count; i++)
         all[i] = true;
     for (int i = 0; i < blocks.n; i++) {
         if (blocks.list[i].sends >= 0)
@@ -104,12 +75,11 @@ uint8_t tccl_ends_by(int (*rates)(const void *context, const tccl_transfer *tran
         if (blocks.list[i].receives >= 0)
             received[blocks.list[i].receives] = true;
     }
-    if (n == 0 || time_part(&rater, &blocks, all, busy) != 0 ||
-        time_part(&rater, &blocks, sent, first) != 0 ||
-        time_part(&rater, &blocks, received, last) != 0)
+    if (n == 0 || time_part(&rater, side, all, busy) != 0 ||
+        time_part(&rater, side, sent, first) != 0 || time_part(&rater, side, received, last) != 0)
         return 0;
     int ranks = rings[0].closed ? rings[0].n_gpus : 2 * rings[0].n_gpus;
-    for (int i = 0; i < blocks.count; i++)
+    for (int i = 0; i < side->count; i++)
         step = fmax(step, busy[i]);
     for (int i = 0; i < blocks.n; i++) {
         int sends = blocks.list[i].sends, receives = blocks.list[i].receives;
@@ -134,14 +104,13 @@ uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings
 void tccl_ends_sides(const struct tccl_chain *rings, int n, struct tccl_side *sent,
                      struct tccl_side *received)
 {
-    struct blocks blocks = {0};
-    for (int i = 0; i < n; i++)
-        put_ring(&blocks, &rings[i]);
+    struct blocks blocks;
+    find_blocks(rings, n, &blocks);
     for (int i = 0; i < blocks.n; i++) {
         if (blocks.list[i].sends >= 0)
-            sent->transfers[sent->count++] = blocks.transfers[blocks.list[i].sends];
+            sent->transfers[sent->count++] = blocks.side.transfers[blocks.list[i].sends];
         if (blocks.list[i].receives >= 0)
-            received->transfers[received->count++] = blocks.transfers[blocks.list[i].receives];
+            received->transfers[received->count++] = blocks.side.transfers[blocks.list[i].receives];
     }
 }
 
@@ -152,9 +121,8 @@ uint8_t tccl_ends_measured(double all, double sent, double received)
 
 uint8_t tccl_ends_most(const struct tccl_chain *rings, int n)
 {
-    struct blocks blocks = {0};
-    for (int i = 0; i < n; i++)
-        put_ring(&blocks, &rings[i]);
+    struct blocks blocks;
+    find_blocks(rings, n, &blocks);
     for (int i = 0; i < blocks.n; i++)
         if (blocks.list[i].sends >= 0 && blocks.list[i].receives >= 0)
             return TCCL_ENDS_MOST;

@@ -26,7 +26,7 @@
 uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings, int n);
 
 /* By what all transfers of rings over so many ranks have while they run together, GB/s, and what an
- * all-reduce reaches (machine/rounds.h). */
+ * all-reduce reaches (machine/rounds.c). */
 uint8_t tccl_ends_reached(int ranks, double all, double reached);
 
 /* The same by whoever knows what each of some transfers has while they run, GB/s. rates returns 0,

@@ -10,10 +10,56 @@
 
 #include "machine/model.h"
 #include "machine/sides.h"
-#include "profile/links.h"
-#include "profile/system.h"
 #include "ring/table.h"
 #include "search/alike.h"
+
+/* ---- system.c: what a machine runs that its bandwidths may depend on. */
+
+enum { TCCL_SYSTEM_WORD = 96 };
+
+/* Each "" where it is not known. */
+struct tccl_system {
+    char kernel[TCCL_SYSTEM_WORD];   /* its release */
+    char driver[TCCL_SYSTEM_WORD];   /* NVIDIA's kernel module */
+    char firmware[TCCL_SYSTEM_WORD]; /* version and date of the BIOS */
+};
+
+/* This machine's. root: in front of /sys, for tests; NULL: none. */
+void tccl_system_read(const char *root, struct tccl_system *system);
+
+/* {"kernel":…, "driver":…, "firmware":…}, what is not known left out; NULL without memory. */
+json_t *tccl_system_to_json(const struct tccl_system *system);
+/* What is missing or no text becomes "". */
+void tccl_system_from_json(const json_t *json, struct tccl_system *system);
+
+/* ---- links.c: how the links of a machine were trained while it was measured. */
+
+enum { TCCL_LINKS = 128 };
+
+/* The link above a GPU, a NIC or a bridge. */
+struct tccl_link {
+    char busid[TCCL_BUSID];
+    int lanes;  /* 1 to 32 */
+    double gts; /* GT/s, 2.5 to 256 */
+};
+
+/* Zero-initialise: nothing is known. */
+struct tccl_links {
+    int n;
+    struct tccl_link list[TCCL_LINKS];
+};
+
+/* One more, where there is room. */
+void tccl_links_add(struct tccl_links *links, const char *busid, int lanes, double gts);
+/* NULL: nothing is known of it. */
+const struct tccl_link *tccl_links_find(const struct tccl_links *links, const char *busid);
+
+/* {"0000:15:00.0": [16, 32.0], …}: lanes, GT/s; NULL without memory. */
+json_t *tccl_links_to_json(const struct tccl_links *links);
+/* What is missing, or can't be, is left out. */
+void tccl_links_from_json(const json_t *json, struct tccl_links *links);
+
+/* ---- profiles */
 
 struct tccl_profile;
 

@@ -1,5 +1,5 @@
 /* links.c: links as they were trained, in memory and in profile.json. */
-#include "profile/links.h"
+#include "profile/cache.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* system.c: the kernel, driver and firmware that a machine runs now. */
-#include "profile/system.h"
+#include "profile/cache.h"
 
 #include <ctype.h>
 #include <limits.h>

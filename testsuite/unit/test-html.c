@@ -1,6 +1,5 @@
 /* test-html.c: the frame of pages, and charts. */
 #include "check.h"
-#include "draw/chart.h"
 #include "draw/html.h"
 #include "draw/svg.h"
 

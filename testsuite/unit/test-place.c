@@ -2,7 +2,7 @@
  * against what tccld chooses for it, and against all single rings tried; the order against its
  * definition; tables that symmetries move. */
 #include "enumerate.h"
-#include "machine/rounds.h"
+#include "machine/sides.h"
 #include "machines.h"
 #include "nccl/baseline.h"
 #include "owned.h"
