@@ -28,6 +28,14 @@ int tccl_chain_edges(const struct tccl_chain *chain)
     return chain->closed ? chain->n_gpus : chain->n_gpus - 1;
 }
 
+uint32_t tccl_chain_gpus(const struct tccl_chain *chain)
+{
+    uint32_t gpus = 0;
+    for (int i = 0; i < chain->n_gpus; i++)
+        gpus |= UINT32_C(1) << chain->gpus[i];
+    return gpus;
+}
+
 int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer *out)
 {
     int sent;
@@ -88,26 +96,6 @@ void tccl_chain_set(const struct tccl_chain *chain, struct tccl_set *set)
     *set = tccl_set_sorted(walk.transfers, walk.count);
 }
 
-static int check_gpus(const struct tccl_chain *chain, const struct tccl_machine *machine,
-                      struct tccl_error *err)
-{
-    uint32_t seen = 0;
-    if (chain->n_gpus == 0 || chain->n_gpus > TCCL_MAX_GPUS)
-        return tccl_fail(err, "the chain has no GPU, or more than %d", TCCL_MAX_GPUS);
-    if (chain->closed && chain->n_gpus < 2)
-        return tccl_fail(err, "a ring needs at least two GPUs");
-    for (int i = 0; i < chain->n_gpus; i++) {
-        int index = chain->gpus[i];
-        if (index >= machine->n_gpus)
-            return tccl_fail(err, "GPU %d does not exist: the machine has %d", index,
-                             machine->n_gpus);
-        if (seen & UINT32_C(1) << index)
-            return tccl_fail(err, "GPU %d is in the chain twice", index);
-        seen |= UINT32_C(1) << index;
-    }
-    return 0;
-}
-
 static int check_port(struct tccl_port port, int end, const char *what, struct tccl_error *err)
 {
     if (port.via.kind == TCCL_NIC)
@@ -122,8 +110,20 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
                      struct tccl_error *err)
 {
     struct tccl_set walk;
-    if (check_gpus(chain, machine, err) != 0)
-        return -1;
+    uint32_t seen = 0;
+    if (chain->n_gpus == 0 || chain->n_gpus > TCCL_MAX_GPUS)
+        return tccl_fail(err, "the chain has no GPU, or more than %d", TCCL_MAX_GPUS);
+    if (chain->closed && chain->n_gpus < 2)
+        return tccl_fail(err, "a ring needs at least two GPUs");
+    for (int i = 0; i < chain->n_gpus; i++) {
+        int index = chain->gpus[i];
+        if (index >= machine->n_gpus)
+            return tccl_fail(err, "GPU %d does not exist: the machine has %d", index,
+                             machine->n_gpus);
+        if (seen & UINT32_C(1) << index)
+            return tccl_fail(err, "GPU %d is in the chain twice", index);
+        seen |= UINT32_C(1) << index;
+    }
     for (int i = 0; i < tccl_chain_edges(chain); i++) {
         int from = chain->gpus[i], to = chain->gpus[(i + 1) % chain->n_gpus];
         if (chain->edges[i].kind > TCCL_BY_NICS)

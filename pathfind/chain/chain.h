@@ -34,6 +34,9 @@ struct tccl_chain {
 /* Number of edges: n_gpus - 1 when open, n_gpus when closed (0 with fewer than two GPUs). */
 int tccl_chain_edges(const struct tccl_chain *chain);
 
+/* Its GPUs, as a mask. */
+uint32_t tccl_chain_gpus(const struct tccl_chain *chain);
+
 /* The transfers of an edge, of the entry (NIC to head), of the exit (tail to NIC): 1 or 2 of them
  * in out; of an edge by NICs up to TCCL_EDGE_TRANSFERS. Each returns how many. */
 enum { TCCL_EDGE_TRANSFERS = 4 };

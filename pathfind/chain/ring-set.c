@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t gpus_of(const struct tccl_chain *chain)
-{
-    uint32_t gpus = 0;
-    for (int i = 0; i < chain->n_gpus; i++)
-        gpus |= UINT32_C(1) << chain->gpus[i];
-    return gpus;
-}
-
 int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machine *machine,
                         struct tccl_error *err)
 {
@@ -22,7 +14,7 @@ int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machi
         if (tccl_chain_check(&set->rings[i], machine, err) != 0)
             return set->n > 1 ? tccl_fail_in(err, "ring %d", i + 1) : -1;
         if (set->rings[i].closed != set->rings[0].closed ||
-            gpus_of(&set->rings[i]) != gpus_of(&set->rings[0]))
+            tccl_chain_gpus(&set->rings[i]) != tccl_chain_gpus(&set->rings[0]))
             return tccl_fail(err, "ring %d has other GPUs than the first one", i + 1);
     }
     return 0;

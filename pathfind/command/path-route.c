@@ -310,7 +310,7 @@ static int end_stop(struct parse *parse, int i, struct tccl_error *err)
     const struct group *group = nodes_group(parse->nodes, i);
     struct stop *stop = &parse->route->stops[i];
     struct tccl_error why = {""};
-    uint32_t gpus = 0;
+    uint32_t gpus = tccl_chain_gpus(stop_first(stop));
     char asked[64], visited[64];
     int rings = parse->route->stops[0].set.n;
     if (tccl_ring_set_check(&stop->set, &group->source->machine, &why) != 0)
@@ -318,8 +318,6 @@ static int end_stop(struct parse *parse, int i, struct tccl_error *err)
     if (stop->set.n != rings)
         return tccl_fail(err, "--ring: n%d: %d chain%s, but n1 has %d: each ring visits all nodes",
                          i + 1, stop->set.n, stop->set.n == 1 ? "" : "s", rings);
-    for (int k = 0; k < stop_first(stop)->n_gpus; k++)
-        gpus |= UINT32_C(1) << stop_first(stop)->gpus[k];
     tccl_numberset_format(group->gpus, asked, sizeof(asked));
     tccl_numberset_format(gpus, visited, sizeof(visited));
     if (group->gpus_given && gpus != group->gpus)

@@ -104,7 +104,7 @@ static void compare_single(const struct tccl_run *runs, int n_runs, const struct
                            struct answer *answer)
 {
     struct tccl_ring single;
-    if (tccl_ring_solve_rings(runs, n_runs, 1, &single, NULL) != 0)
+    if (tccl_ring_solve(runs, n_runs, 1, &single, NULL) != 0)
         return;
     const struct tccl_decision_case one = tccl_ring_case(&single, TCCL_NEWEST, 0);
     const struct tccl_decision_case more = tccl_ring_case(several, TCCL_NEWEST, 0);
@@ -122,8 +122,8 @@ static int close_ring(const struct options *options, const struct nodes *nodes,
         return tccl_fail(err, "out of memory");
     for (int i = 0, node = 0; i < nodes->n_groups; node += nodes->groups[i++].count)
         runs[i] = (struct tccl_run){answer->route.stops[node].class->class, nodes->groups[i].count};
-    int rc = tccl_ring_solve_rings(runs, nodes->n_groups, options->rings > 0 ? options->rings : 0,
-                                   &ring, err);
+    int rc =
+        tccl_ring_solve(runs, nodes->n_groups, options->rings > 0 ? options->rings : 0, &ring, err);
     if (rc == 0) {
         if (options->rings == 1)
             answer->bound = ring.bound;

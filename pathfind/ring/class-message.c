@@ -135,13 +135,9 @@ static int set_from_text(const struct tccl_node_class *class, const char *text,
         const struct tccl_named_chain *from = &named.chains[i];
         int entry = from->closed ? 0 : find_nic(class, from->entry.nic);
         int exit = from->closed ? 0 : find_nic(class, from->exit.nic);
-        uint32_t gpus = 0;
         if (entry < 0 || exit < 0 ||
-            tccl_chain_resolve_nics(from, entry, exit, &set->rings[i], NULL) != 0)
-            return -1;
-        for (int k = 0; k < from->n_gpus; k++)
-            gpus |= UINT32_C(1) << set->rings[i].gpus[k];
-        if (gpus != class->gpus)
+            tccl_chain_resolve_nics(from, entry, exit, &set->rings[i], NULL) != 0 ||
+            tccl_chain_gpus(&set->rings[i]) != class->gpus)
             return -1;
     }
     return 0;

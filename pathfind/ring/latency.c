@@ -46,19 +46,16 @@ int tccl_bounces(const struct tccl_chain *rings, int n)
     return most;
 }
 
-/* NCCL's own figure for a ring, us. amd: there are only such CPUs. Ranks of a node take turns over
- * PCIe; between nodes the network adds to each step. */
-static double nccl_latency(enum tccl_nccl nccl, int nodes, int gpus, bool amd,
-                           enum tccl_protocol protocol)
+/* NCCL's own figure for a ring, us, of the newest one. Ranks of a node take turns over PCIe;
+ * between nodes the network adds to each step. */
+static double nccl_latency(int nodes, int gpus, enum tccl_protocol protocol)
 {
     static const double base[] = {6.6, 14.0, 8.4}, pci[] = {1.0, 2.5, 5.7};
     static const double net[] = {2.7, 4.0, 14.0}, net_alone[] = {5.0, 8.5, 14.0};
-    int steps = 2 * (gpus - 1);
-    bool old = nccl < TCCL_NCCL_2_23;
-    int between = nodes == 1 ? 0 : old ? 2 * nodes : 2 * (nodes - 1);
-    double overhead = nodes == 1 ? 0 : amd ? 2 : 1;
-    double inside = fmax(pci[protocol], protocol == TCCL_SIMPLE ? 3 * overhead : overhead);
-    double outside = gpus == nodes && !old ? net_alone[protocol] : net[protocol];
+    int steps = 2 * (gpus - 1), between = 2 * (nodes - 1);
+    double overhead = (nodes > 1) * (protocol == TCCL_SIMPLE ? 3 : 1);
+    double inside = fmax(pci[protocol], overhead);
+    double outside = gpus == nodes ? net_alone[protocol] : net[protocol];
     return base[protocol] + (steps - between) * inside + between * outside;
 }
 
@@ -67,7 +64,7 @@ double tccl_latency_time(const struct tccl_pace *pace, enum tccl_protocol protoc
     double rounds = 2.0 * (pace->gpus - 1) / pace->gpus;
     /* Each 4 bytes of LL are sent with as many that say that they are there. */
     double gbps = pace->gbps * (protocol == TCCL_SIMPLE ? 1 : 0.5);
-    return nccl_latency(TCCL_NEWEST, pace->nodes, pace->gpus, false, protocol) +
+    return nccl_latency(pace->nodes, pace->gpus, protocol) +
            rounds * pace->bounces * TCCL_BOUNCE_US + rounds * (double)bytes / (1000 * gbps);
 }
 

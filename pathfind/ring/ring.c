@@ -572,20 +572,14 @@ static int solve(const struct tccl_run *runs, int n_runs, const struct wanted *w
                               : several_nodes(runs, n_runs, wanted, ring, err);
 }
 
-int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
-                          struct tccl_ring *ring, struct tccl_error *err)
+int tccl_ring_solve(const struct tccl_run *runs, int n_runs, int rings, struct tccl_ring *ring,
+                    struct tccl_error *err)
 {
     const struct wanted some = {rings, rings, 0};
     int gpus;
     if (begin(runs, n_runs, ring, &gpus, err) != 0)
         return -1;
     return gpus == 1 ? 1 : solve(runs, n_runs, rings ? &some : &any, ring, err);
-}
-
-int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
-                    struct tccl_error *err)
-{
-    return tccl_ring_solve_rings(runs, n_runs, 0, ring, err);
 }
 
 /* The best of two rings and more, up to most, beside which the least share of all, its own
@@ -605,7 +599,7 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
                      int *rings_of_best, struct tccl_error *err)
 {
     struct tccl_ring several;
-    int status = tccl_ring_solve_rings(runs, n_runs, 1, ring, err);
+    int status = tccl_ring_solve(runs, n_runs, 1, ring, err);
     *rings_of_best = 1;
     if (status != 0 || most < 2)
         return status;

@@ -53,15 +53,12 @@ double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_n
                          int generation);
 
 /* Solves the ring over the nodes of the runs in order, or the best set of rings at once where all
- * classes have sets of so many. Rings through one NIC share its line rate. Returns 0; 1 if there is
- * nothing to do (one GPU in all); -1 with err saying why there is no ring (a node without NIC,
- * fabrics that do not meet). tccl_ring_clear frees. */
-int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+ * classes have sets of so many. rings: so many at once; 0: whatever is best. Rings through one NIC
+ * share its line rate. Returns 0; 1 if there is nothing to do (one GPU in all); -1 with err saying
+ * why there is no ring (a node without NIC, fabrics that do not meet, a class without a set of so
+ * many). tccl_ring_clear frees. */
+int tccl_ring_solve(const struct tccl_run *runs, int n_runs, int rings, struct tccl_ring *ring,
                     struct tccl_error *err);
-/* The same with so many rings at once: 0: whatever is best. -1, too, if a class has no set of so
- * many. */
-int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
-                          struct tccl_ring *ring, struct tccl_error *err);
 
 /* What a job gets: the best rings, most at once, of those beside which nobody has less than the
  * least share that there is with a single one, the step's own included, if they are worth it

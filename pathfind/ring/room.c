@@ -77,11 +77,8 @@ bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_r
     int users[TCCL_LINKS], own[TCCL_LINKS] = {0};
     struct tccl_side all, one = {0};
     int n_gpus = set->rings[0].n_gpus, far = tccl_chain_far(machine, single);
-    uint32_t gpus = 0;
     if (n_gpus == machine->n_gpus)
         return false;
-    for (int i = 0; i < n_gpus; i++)
-        gpus |= UINT32_C(1) << set->rings[0].gpus[i];
     for (int i = 0; i < set->n; i++)
         if (set->rings[i].closed && tccl_chain_far(machine, &set->rings[i]) > far)
             return true;
@@ -91,5 +88,5 @@ bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_r
         tccl_links_users(machine, NULL, one.transfers, one.count, own);
     int nics = count_nics(machine, users), part = machine->n_nics * n_gpus / machine->n_gpus;
     return (nics > 1 && nics > part && nics > count_nics(machine, own)) ||
-           crowds(machine, gpus, users, own);
+           crowds(machine, tccl_chain_gpus(&set->rings[0]), users, own);
 }

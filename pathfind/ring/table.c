@@ -12,7 +12,7 @@
 #include "base/fileio.h"
 
 enum {
-    VERSION = 11, /* up to 9: binary, those with OLD_MAGIC */
+    VERSION = 11,
     SUM_SIZE = 4 + 16 + 1,
     MAX_PORTS = TCCL_MAX_NICS * (TCCL_MAX_GPUS + TCCL_MAX_MEMORIES),
     MAX_HOSTS = TCCL_MAX_NICS * TCCL_MAX_NICS,
@@ -20,7 +20,6 @@ enum {
     MAX_SETS = 64,
     MAX_FILE = 64 << 20,
 };
-#define OLD_MAGIC "TCCLCHNS"
 
 static const char *const part_names[] = {"best", "host", "other", "set"};
 
@@ -897,9 +896,7 @@ static int check_whole(char *text, size_t size, struct tccl_error *err)
 {
     unsigned version = 0;
     char sum[SUM_SIZE + 1];
-    if (size > 12 && memcmp(text, OLD_MAGIC, 8) == 0)
-        version = (unsigned char)text[8];
-    else if (size <= SUM_SIZE || sscanf(text, "tccl-chains %u\n", &version) != 1)
+    if (size <= SUM_SIZE || sscanf(text, "tccl-chains %u\n", &version) != 1)
         return tccl_fail(err, "not a chain table, or truncated; make it again");
     if (version != VERSION)
         return tccl_fail(err,

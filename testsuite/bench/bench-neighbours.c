@@ -152,7 +152,7 @@ static void begin_across(const struct machine *machine, uint32_t gpus, struct st
     const struct tccl_run run = {.class = class, .count = 2};
     cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
     struct tccl_ring_set set;
-    MUST(!class || tccl_ring_solve_rings(&run, 1, 1, &ring, ERR));
+    MUST(!class || tccl_ring_solve(&run, 1, 1, &ring, ERR));
     tccl_ring_set_of(&ring, class, 0, &set);
     tccl_ring_set_side(&set, &step->ours);
     step->gbps = ring.gbps;

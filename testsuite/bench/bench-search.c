@@ -227,7 +227,7 @@ static struct tccl_ring two_nodes(const struct tccl_table *table,
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_run run = {class, 2};
     struct tccl_ring ring = {0};
-    MUST(!class || tccl_ring_solve(&run, 1, &ring, ERR));
+    MUST(!class || tccl_ring_solve(&run, 1, 0, &ring, ERR));
     return ring;
 }
 

@@ -111,7 +111,7 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
                 tccl_node_class_from_table(table, machine, views[v]);
             const struct tccl_run run = {class, nodes};
             struct tccl_ring ring = {0};
-            if (tccl_ring_solve_rings(&run, 1, rings, &ring, NULL) == 0) {
+            if (tccl_ring_solve(&run, 1, rings, &ring, NULL) == 0) {
                 const struct tccl_decision_case asked = tccl_ring_case(&ring, TCCL_NEWEST, 0);
                 for (int i = 0; i < nodes && tccl_decide(&asked).decided == TCCL_TAKE; i++) {
                     struct tccl_ring_set set;

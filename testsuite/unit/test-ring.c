@@ -87,7 +87,7 @@ TEST(best_of_all)
             best = gbps > best ? gbps : best;
         }
         cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
-        int status = tccl_ring_solve(runs, n_runs, &ring, ERR);
+        int status = tccl_ring_solve(runs, n_runs, 0, &ring, ERR);
         CHECK_INT(status, best > 0 ? 0 : -1);
         CHECK((status == 0) == (check_err.text[0] == '\0'));
         CHECK(ring.gbps == best);
@@ -270,7 +270,7 @@ TEST(best_sets)
             best = gbps > best ? gbps : best;
         }
         cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
-        int status = tccl_ring_solve(runs, n_runs, &ring, NULL);
+        int status = tccl_ring_solve(runs, n_runs, 0, &ring, NULL);
         if (best > 0.5) {
             CHECK_INT(status, 0);
             CHECK(ring.rings > 1 && ring.rings != without && ring.gbps == best);
@@ -320,14 +320,14 @@ TEST(baseline)
     strcpy(single->nics[0].fabric, "another");
     CHECK(tccl_baseline_hop(two, single, TCCL_NEWEST) == 0);
     strcpy(single->nics[0].fabric, "");
-    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {slow, 1}}, 2, &ring, NULL), 0);
+    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {slow, 1}}, 2, 0, &ring, NULL), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 6 && ring.gbps == 4);
     tccl_ring_clear(&ring);
     slow->baselines[TCCL_NEWEST].gbps[0] = 5;
-    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 2}, {slow, 1}}, 2, &ring, NULL), 0);
+    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 2}, {slow, 1}}, 2, 0, &ring, NULL), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 5);
     tccl_ring_clear(&ring);
-    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {none, 1}}, 2, &ring, NULL), 0);
+    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {none, 1}}, 2, 0, &ring, NULL), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 0 && tccl_ring_gains(&ring, TCCL_NEWEST));
     tccl_ring_clear(&ring);
 }
@@ -417,15 +417,15 @@ TEST(set_beside)
     struct tccl_node_class class = {.n_gpus = 2, .neighbours = 1, .seen = seen, .n_seen = 3};
     struct tccl_run run = {&class, 1};
     struct tccl_ring ring;
-    CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
+    CHECK_INT(tccl_ring_solve(&run, 1, 0, &ring, NULL), 0);
     CHECK(ring.gbps == 8 && ring.rings == 2 && ring.share == 0.8); /* 0.67; 0.5 and 0.58 */
     tccl_ring_clear(&ring);
     seen[0].share = seen[1].share = seen[2].share = 1;
-    CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
+    CHECK_INT(tccl_ring_solve(&run, 1, 0, &ring, NULL), 0);
     CHECK(ring.gbps == 9 && ring.alone == 12);
     tccl_ring_clear(&ring);
     seen[1].share = seen[2].share = 0.4;
-    CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
+    CHECK_INT(tccl_ring_solve(&run, 1, 0, &ring, NULL), 0);
     CHECK(ring.gbps == 7 && ring.rings == 1);
     tccl_ring_clear(&ring);
 }
@@ -467,7 +467,7 @@ TEST(told)
     }
     cleared_by(tccl_ring_clear) struct tccl_ring two = {0};
     seen[1].told_ends = 200;
-    CHECK_INT(tccl_ring_solve_rings(&(struct tccl_run){&class, 1}, 1, 2, &two, NULL), 0);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){&class, 1}, 1, 2, &two, NULL), 0);
     CHECK_INT(tccl_ring_decide(&two, TCCL_NEWEST, 0).decided, TCCL_NO_FASTER);
 }
 
@@ -562,7 +562,7 @@ TEST(choice_beside)
             nodes[i] = classes[i] = random_beside(&state);
             runs[i] = (struct tccl_run){classes[i], 1};
         }
-        int status = tccl_ring_solve_rings(runs, count, 1, &single, NULL);
+        int status = tccl_ring_solve(runs, count, 1, &single, NULL);
         CHECK_INT(tccl_ring_choose(runs, count, most, &ring, &rings_of_best, NULL), status);
         double best = 0, without = 0, left = status == 0 ? share_left(nodes, &single) : 1;
         double floor = status == 0 ? fmin(left, single.gbps / single.alone) : 1;
@@ -611,7 +611,7 @@ TEST(machines)
     struct tccl_run runs[] = {{amd, 2}, {intel, 2}};
     const char *const names[] = {"n1", "n2", "n3", "n4"};
     struct tccl_ring ring, one;
-    CHECK_INT(tccl_ring_solve(runs, 2, &ring, ERR), 0);
+    CHECK_INT(tccl_ring_solve(runs, 2, 0, &ring, ERR), 0);
     CHECK_INT(ring.n_nodes, 4);
     double weaker =
         amd->seen[0].gbps < intel->seen[0].gbps ? amd->seen[0].gbps : intel->seen[0].gbps;
@@ -620,7 +620,7 @@ TEST(machines)
     char *text = tccl_ring_format(runs, 2, &ring, names, 4096);
     CHECK(text && strncmp(text, "n1[mlx5_0 ", 10) == 0 && strstr(text, "] n4[mlx5_0 "));
     free(text);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){amd, 1}, 1, &one, ERR), 0);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){amd, 1}, 1, 0, &one, ERR), 0);
     CHECK(one.gbps == tccl_class_ring(amd)->gbps &&
           amd->seen[one.choices[0].seen].set.rings[0].closed);
     text = tccl_ring_format(&(struct tccl_run){amd, 1}, 1, &one, names, 4096);
@@ -667,7 +667,7 @@ TEST(long_text)
     CHECK_INT(tccl_node_class_add_set(intel, &two), 0);
     for (int rings = 1; rings <= 2; rings++) {
         cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
-        CHECK_INT(tccl_ring_solve_rings(runs, NODES, rings, &ring, NULL), 0);
+        CHECK_INT(tccl_ring_solve(runs, NODES, rings, &ring, NULL), 0);
         cleanup_free char *whole = tccl_ring_format(runs, NODES, &ring, list, SIZE_MAX);
         cleanup_free char *brief = tccl_ring_format(runs, NODES, &ring, list, 4096);
         CHECK(whole && !strchr(whole, '=') && strstr(whole, "] n600[mlx5_0 "));
@@ -693,7 +693,7 @@ TEST(single_sets)
         for (int r = 0; r < set.set.n; r++)
             set.set.rings[r] = tccl_class_ring(class)->set.rings[0];
         CHECK_INT(tccl_node_class_add_set(class, &set), 0);
-        CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
+        CHECK_INT(tccl_ring_solve(&run, 1, 0, &ring, NULL), 0);
         CHECK_INT(ring.rings, i == 0 ? 1 : 3);
         CHECK(ring.gbps == tccl_class_ring(class)->gbps * (i == 0 ? 1 : 1.2) &&
               ring.alone == ring.gbps);
@@ -704,12 +704,12 @@ TEST(single_sets)
             bars += *at == '|';
         CHECK_INT(bars, ring.rings - 1);
         tccl_ring_clear(&ring);
-        CHECK_INT(tccl_ring_solve_rings(&run, 1, 1, &ring, NULL), 0);
+        CHECK_INT(tccl_ring_solve(&run, 1, 1, &ring, NULL), 0);
         CHECK(ring.rings == 1 && ring.gbps == tccl_class_ring(class)->gbps);
         tccl_ring_clear(&ring);
-        CHECK_INT(tccl_ring_solve_rings(&run, 1, 8, &ring, NULL), -1);
+        CHECK_INT(tccl_ring_solve(&run, 1, 8, &ring, NULL), -1);
         tccl_ring_clear(&ring);
-        CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, NULL), 0);
+        CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, 0, &ring, NULL), 0);
         CHECK_INT(ring.rings, 1);
         tccl_ring_clear(&ring);
     }
@@ -720,9 +720,9 @@ TEST(single_gpus)
 {
     cleanup_class struct tccl_node_class *class = class_of("amd-4gpu", 1);
     struct tccl_ring ring;
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 1);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, 0, &ring, ERR), 1);
     tccl_ring_clear(&ring);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, ERR), 0);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, 0, &ring, ERR), 0);
     CHECK(ring.gbps > 0 && ring.choices[0].seen == 0 && ring.choices[1].seen == 0);
     tccl_ring_clear(&ring);
 }
@@ -764,10 +764,10 @@ TEST(without_nics)
     CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 && table->baselines[0][TCCL_NEWEST].set.n == 0);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 0);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, 0, &ring, ERR), 0);
     CHECK(ring.gbps > ring.baseline_gbps[TCCL_NEWEST]);
     tccl_ring_clear(&ring);
-    CHECK_SAYS(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, ERR) == -1,
+    CHECK_SAYS(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, 0, &ring, ERR) == -1,
                "has no chain between NICs for these 4 GPUs: measure them");
     tccl_ring_clear(&ring);
 }
