@@ -57,7 +57,7 @@ int answer_beside(const struct options *options, const struct answer *answer, js
 {
     const struct stop *stop = answer->route.stops;
     const struct source *source = answer->route.n == 1 ? stop->class->source : NULL;
-    struct tccl_together *together = NULL;
+    const struct tccl_together *together = NULL;
     struct tccl_launched other;
     uint32_t busy;
     *json = NULL;
@@ -83,7 +83,6 @@ int answer_beside(const struct options *options, const struct answer *answer, js
         rc = add_case(&beside, answer->baseline.stops, "baseline", cases, err);
     *json = json_pack("{s:s, s:f, s:b, s:o}", "busy", options->busy, "alone_gbps", other.side.alone,
                       "ours", other.ours, "cases", cases);
-    tccl_together_free(together);
     return rc;
 }
 

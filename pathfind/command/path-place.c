@@ -17,8 +17,9 @@ struct placing {
     double noise;
     struct tccl_place *places;
     int n;
-    struct tccl_together *together; /* of a profile without a model; NULL: nothing was measured */
-    struct tccl_table *table;       /* the last one that was asked for */
+    const struct tccl_together
+        *together;            /* of a profile without a model; NULL: nothing was measured */
+    struct tccl_table *table; /* the last one that was asked for */
 };
 
 static int read_options(const struct options *options, struct placing *placing,
@@ -197,7 +198,6 @@ int command_place(const struct options *options, struct tccl_error *err)
     int rc = placing.source ? place_and_print(options, &placing, err) : -1;
     source_free(placing.source);
     free(placing.places);
-    tccl_together_free(placing.together);
     tccl_table_free(placing.table);
     return rc;
 }

@@ -5,21 +5,21 @@
 
 #include "machine/model.h"
 #include "machine/sides.h"
-#include "search/alike.h"
+#include "profile/cache.h"
 #include "search/search.h"
 #include "search/setmap.h"
 
 struct source {
     char *path;
-    bool profile;         /* a folder with machine.json, sets.jsonl, model.json, chains/ */
-    char name[TCCL_NAME]; /* "model", "host", "cuda" */
+    struct tccl_profile *profile; /* NULL: a model alone */
+    char name[TCCL_NAME];         /* "model", "host", "cuda" */
     struct tccl_machine machine;
-    struct tccl_model *model;       /* NULL: only what was measured is known */
+    const struct tccl_model *model; /* NULL: only what was measured is known */
+    struct tccl_model *own_model;   /* without a profile */
     struct tccl_symmetry *symmetry; /* NULL without a model */
     struct tccl_search *search;
     struct tccl_setmap sets; /* measured, or asked of the model */
     bool knows;              /* sets.jsonl was passed to the search */
-    struct tccl_alike alike; /* sets that have their tables from others */
 };
 
 /* Is the path what the option says: a folder for --profile, none for --model? Returns 0 (also if
@@ -51,7 +51,7 @@ int source_measure(struct source *source, const struct tccl_set *set, double *gb
 int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
                  struct tccl_error *err);
 
-/* What was measured together in a profile, without marks: *together is the caller's; NULL: nothing
+/* What was measured together in a profile, without marks: *together is the source's; NULL: nothing
  * was. Returns 0, or -1 with err. */
-int source_together(const struct source *source, struct tccl_together **together,
+int source_together(const struct source *source, const struct tccl_together **together,
                     struct tccl_error *err);

@@ -1,5 +1,5 @@
 /* table.c: chain tables in memory, and on disk: lines of text, the last one a checksum. The format
- * is described in profiler/profile/README.md. */
+ * is described in pathfind/profile/README.md. */
 #include "ring/table.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  *   {"set":"g0>g1 g1>g0","gbps":10.4,"spread":0.01,"source":"host","time":1700000000}
  * 0123456789abcdef The 16 hexadecimal digits are the XXH3 of the JSON text before them. Members
  * that some lines have more: skew, overlap, noisy, failed, marks, beside
- * (profiler/profile/README.md). Logs of sides that were measured together (together.jsonl) are
+ * (pathfind/profile/README.md). Logs of sides that were measured together (together.jsonl) are
  * written and read in the same way. */
 #pragma once
 

@@ -1,7 +1,8 @@
-/* Writes a profile folder as a measuring back end would: machine.json, sets.jsonl and the chain
- * table of one GPU set, measured from a model that the folder then does not hold. make-profile
- * MODEL GPUS FOLDER [OTHERS]; OTHERS: the rings of these GPUs, which have a table there, and of
- * GPUS are measured together as well */
+/* Writes a profile folder as a measuring back end would: machine.json, profile.json, sets.jsonl and
+ * the chain table of one GPU set, measured from a model that the folder then does not hold.
+ * make-profile MODEL GPUS FOLDER [OTHERS | model]; OTHERS: the rings of these GPUs, which have a
+ * table there, and of GPUS are measured together as well; model: the folder has the model, too, and
+ * says so */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +11,7 @@
 #include "base/numberset.h"
 #include "machine/model.h"
 #include "owned.h"
+#include "profile/cache-internal.h"
 #include "ring/neighbours.h"
 #include "search/search.h"
 #include "search/setlog.h"
@@ -85,18 +87,30 @@ int main(int argc, char **argv)
     snprintf(path, sizeof(path), "%s/machine.json", argv[3]);
     cleanup_json json_t *json = tccl_machine_to_json(machine);
     check(tccl_write_json(path, 0644, json, &err));
+    bool modelled = argc == 5 && strcmp(argv[4], "model") == 0;
+    struct tccl_provenance from = {0};
+    tccl_machine_id(machine, from.machine);
+    snprintf(from.source, sizeof(from.source), modelled ? "model" : "host");
+    cleanup_json json_t *copy = tccl_read_json(argv[1], MODEL_BYTES, &err);
+    check(copy ? 0 : -1);
+    if (modelled) {
+        check(tccl_json_hash(copy, from.model));
+        snprintf(path, sizeof(path), "%s/model.json", argv[3]);
+        check(tccl_write_json(path, 0644, copy, &err));
+    }
+    check(tccl_provenance_write(argv[3], &from, &err));
     snprintf(path, sizeof(path), "%s/sets.jsonl", argv[3]);
-    struct recorder recorder = {tccl_model_meter(model), tccl_setlog_open(path, "host", &err)};
+    struct recorder recorder = {tccl_model_meter(model), tccl_setlog_open(path, from.source, &err)};
     check(recorder.log ? 0 : -1);
     struct tccl_meter meter = {.measure = measure, .context = &recorder};
     owned(search) struct tccl_search *search = tccl_search_new(machine, meter, NULL);
     owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_search_options options = {.gap = 0};
     check(tccl_search_table(search, table, &options, &err));
-    snprintf(table->source, sizeof(table->source), "host");
+    snprintf(table->source, sizeof(table->source), "%s", from.source);
     snprintf(path, sizeof(path), "%s/chains/%08x.chains", argv[3], gpus);
     check(tccl_table_write(table, path, &err));
-    if (argc == 5)
+    if (argc == 5 && !modelled)
         measure_together(model, argv[3], table, argv[4]);
     tccl_setlog_close(recorder.log);
     return 0;

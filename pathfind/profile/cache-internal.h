@@ -1,4 +1,4 @@
-/* cache-internal.h: what the files of the profile cache share. Formats: profiler/profile/README.md.
+/* cache-internal.h: what the files of the profile cache share. Formats: pathfind/profile/README.md.
  */
 #pragma once
 

@@ -72,16 +72,9 @@ static int check_gpus(const struct tccl_profile *profile, uint32_t gpus, struct 
                         profile->machine.n_gpus, extra);
 }
 
-static int fail_missing(uint32_t gpus, struct tccl_error *err)
-{
-    char text[128];
-    tccl_numberset_format(gpus, text, sizeof(text));
-    return tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
-                        "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
-}
-
-static struct tccl_table *read_table(const struct tccl_profile *profile, const char *path,
-                                     uint32_t gpus, struct tccl_error *err)
+/* Of that GPU set, and of the profile. */
+static struct tccl_table *read_file(const struct tccl_profile *profile, const char *path,
+                                    uint32_t gpus, struct tccl_error *err)
 {
     struct tccl_table *table = NULL;
     if (tccl_table_read(path, &profile->machine, &table, err) != 0)
@@ -119,14 +112,33 @@ static struct tccl_stamp find_file(const struct tccl_profile *profile, uint32_t 
     return *first == gpus ? stamp : tccl_stamp_take(path);
 }
 
-/* What sets that are alike may differ by counts as noise. */
-static struct tccl_table *move_table(const struct tccl_profile *profile, struct tccl_table *first,
-                                     const struct tccl_exchange *move, struct tccl_error *err)
+struct tccl_table *tccl_profile_read_table(const struct tccl_profile *profile, uint32_t gpus,
+                                           struct tccl_error *err)
 {
-    struct tccl_table *table = tccl_alike_table(first, &profile->machine, move, err);
-    tccl_table_free(first);
-    if (table)
-        table->noise = fmax(table->noise, profile->from.alike.noise);
+    struct tccl_exchange move;
+    char path[PATH_MAX], text[128];
+    uint32_t first;
+    errno = EINVAL;
+    if (check_gpus(profile, gpus, err) != 0)
+        return NULL;
+    struct tccl_stamp stamp = find_file(profile, gpus, &first, &move, path);
+    if (!tccl_stamp_exists(&stamp)) {
+        tccl_numberset_format(gpus, text, sizeof(text));
+        tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
+                     "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
+        errno = ENOENT;
+        return NULL;
+    }
+    struct tccl_table *table = read_file(profile, path, first, err);
+    if (table && first != gpus) {
+        /* What sets that are alike may differ by counts as noise. */
+        struct tccl_table *moved = tccl_alike_table(table, &profile->machine, &move, err);
+        tccl_table_free(table);
+        table = moved;
+        if (table)
+            table->noise = fmax(table->noise, profile->from.alike.noise);
+    }
+    errno = EINVAL;
     return table;
 }
 
@@ -136,9 +148,6 @@ const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32
     struct tccl_exchange move;
     char path[PATH_MAX];
     uint32_t first;
-    errno = EINVAL;
-    if (check_gpus(profile, gpus, err) != 0)
-        return NULL;
     struct tccl_stamp stamp = find_file(profile, gpus, &first, &move, path);
     int known = find(profile, gpus);
     if (known >= 0 && tccl_stamp_equal(&stamp, &profile->loaded[known].stamp)) {
@@ -147,15 +156,7 @@ const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32
     }
     if (known >= 0)
         drop(profile, known);
-    if (!tccl_stamp_exists(&stamp)) {
-        fail_missing(gpus, err);
-        errno = ENOENT;
-        return NULL;
-    }
-    struct tccl_table *table = read_table(profile, path, first, err);
-    if (table && first != gpus)
-        table = move_table(profile, table, &move, err);
-    errno = EINVAL;
+    struct tccl_table *table = tccl_profile_read_table(profile, gpus, err);
     if (!table)
         return NULL;
     make_room(profile, tccl_table_bytes(table));

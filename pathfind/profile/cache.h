@@ -1,5 +1,5 @@
 /* cache.h: profiles on disk: <CacheDir>/<machine id>/{profile.json, machine.json, model.json,
- * sets.jsonl, together.jsonl, chains/XXXXXXXX.chains}. Formats: profiler/profile/README.md. */
+ * sets.jsonl, together.jsonl, chains/XXXXXXXX.chains}. Formats: pathfind/profile/README.md. */
 #pragma once
 
 #include <stdbool.h>
@@ -109,6 +109,10 @@ json_t *tccl_profile_model_json(const struct tccl_profile *profile, struct tccl_
  * ENOENT), or which file is bad and how; other GPU sets go on working. */
 const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32_t gpus,
                                             struct tccl_error *err);
+
+/* The same as the caller's own, to free; nothing is kept. NULL with err, and errno. */
+struct tccl_table *tccl_profile_read_table(const struct tccl_profile *profile, uint32_t gpus,
+                                           struct tccl_error *err);
 
 /* The set whose chains this one has where it has none of its own: one that is alike
  * (search/alike.h), or the set itself. */
