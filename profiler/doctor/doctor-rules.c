@@ -447,7 +447,11 @@ static void look_firmware(struct look *look)
 static void look_shm(struct look *look)
 {
     double size = look->facts->shm_gb;
-    if (size > 0 && size < usual_shm_gb && count(look, TCCL_DOCTOR_GPU) > 1)
+    if (size >= usual_shm_gb || count(look, TCCL_DOCTOR_GPU) < 2)
+        return;
+    if (size <= 0)
+        say(look, TCCL_DOCTOR_WARN, -1, "there is no /dev/shm");
+    else
         say(look, TCCL_DOCTOR_WARN, -1, "/dev/shm has %.3g GB in all, %g are recommended", size,
             usual_shm_gb);
 }
@@ -593,9 +597,9 @@ static void find_unknown(const struct tccl_doctor_facts *facts,
                                 : "run as root");
     if (links > 0)
         say_unknown(findings,
-                    "width and speed of %d links: the kernel doesn't say them, or a "
+                    "width and speed of %d link%s: the kernel doesn't say them, or a "
                     "virtual machine's bridge hides them",
-                    links);
+                    links, links == 1 ? "" : "s");
     if (!facts->nvml_known)
         say_unknown(findings, "peer access, persistence mode, MIG: %s", facts->nvml_trouble);
     else if (facts->nvml.n_gpus > 1 && !facts->nvml.knows_p2p)

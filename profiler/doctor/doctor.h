@@ -56,7 +56,7 @@ struct tccl_doctor_facts {
     int n_nodes;
     struct tccl_doctor_node nodes[TCCL_DOCTOR_NODES];
     bool gpudirect;         /* the driver gives GPU memory to NICs */
-    double shm_gb;          /* size of /dev/shm; 0 unknown */
+    double shm_gb;          /* size of /dev/shm; 0 there is none */
     double memlock_gb;      /* this process may lock so much; -1 all */
     bool root;              /* read as root */
     bool nvml_known;        /* nvml holds something */
