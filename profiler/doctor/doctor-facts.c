@@ -121,6 +121,9 @@ static void read_device(const char *root, struct tccl_doctor_device *device)
     if (group)
         tccl_sys_text(root, device->iommu, sizeof(device->iommu),
                       "/sys/kernel/iommu_groups%.40s/type", group);
+    snprintf(path, sizeof(path), "%s" DEVICES "/%s/driver", root, device->busid);
+    const char *driver = realpath(path, real) ? strrchr(real, '/') : NULL;
+    device->passed_on = driver && strcmp(driver, "/vfio-pci") == 0;
     const char *busid = device->busid;
     char text[32];
     long lanes = 0, most = 0;

@@ -118,8 +118,8 @@ static void look_lost(struct look *look)
 {
     for (int i = 0; i < look->facts->n_devices; i++) {
         const struct tccl_doctor_device *device = at(look, i);
-        bool unlisted =
-            device->kind == TCCL_DOCTOR_GPU && look->facts->nvml.n_gpus > 0 && !device->nvml;
+        bool unlisted = device->kind == TCCL_DOCTOR_GPU && look->facts->nvml.n_gpus > 0 &&
+                        !device->nvml && !device->passed_on;
         if (device->lost)
             say(look, TCCL_DOCTOR_FAIL, i, "it doesn't answer on the PCI bus");
         else if (unlisted)

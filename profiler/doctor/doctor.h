@@ -30,6 +30,7 @@ struct tccl_doctor_device {
     int numa;                /* as /sys has it; -1 not said */
     char iommu[16];          /* type of its group: "identity", "DMA-FQ"; "" none, or not said */
     bool lost;               /* it doesn't answer on the bus */
+    bool passed_on;          /* vfio-pci has it, for a virtual machine */
     bool seen_config;        /* more than 64 bytes of its configuration could be read */
     int acs;                 /* ACS control bits; -1 unknown or none */
     int read_request;        /* MaxReadReq, bytes; 0 unknown */

@@ -573,6 +573,12 @@ TEST(lost)
             nvml.gpus[i] = nvml.gpus[i + 1];
         nvml.n_gpus--;
         find_one("lost", TCCL_DOCTOR_FAIL, gpu);
+        const char *driver = check_printf("%s/sys/bus/pci/drivers/vfio-pci", root);
+        check_write_file(check_printf("%s/bind", driver), "");
+        CHECK_INT(symlink(driver, file_of(gpu, "driver")), 0);
+        find_none(); /* a virtual machine has it */
+        unlink(file_of(gpu, "driver"));
+        find_one("lost", TCCL_DOCTOR_FAIL, gpu);
         /* The others have the numbers that everybody else gives them. */
         CHECK_INT(facts.devices[gpu].number, -1);
         CHECK_INT(facts.devices[nth(TCCL_DOCTOR_GPU, 1)].number, 0);
