@@ -91,6 +91,7 @@ struct run {
     struct tccl_conf conf;
     struct run_gpus gpus;
     struct run_profile profile;
+    const char *shim;       /* NULL: none that this user can read */
     char records[PATH_MAX]; /* "": none is kept */
     char folder[RUN_FOLDER];
     struct tccl_step step;
@@ -137,16 +138,22 @@ static bool find_tccld(const struct run *run, char path[static PATH_MAX])
     return find_beside("../sbin/tccld", path) || find_beside("tccld", path);
 }
 
-/* The installed one, or that of a tar. */
-static const char *find_shim(struct run *run)
+/* The installed one, or that of a tar, which may be unpacked anywhere. */
+static int find_shim(struct run *run)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], text[PATH_MAX + 128];
     const char *why;
     preload_simplify(&run->conf, PRELOAD_LOADERS);
     if (!preload_readable(run->conf.shim) && find_beside("../lib/tccl/libtccl-nccl.so", path) &&
         realpath(path, run->conf.shim) == NULL)
-        return NULL;
-    return preload_choose(&run->conf, environ, false, &why);
+        return 0;
+    run->shim = preload_choose(&run->conf, environ, false, &why);
+    if (!run->shim || !strpbrk(run->shim, " :"))
+        return 0;
+    snprintf(text, sizeof(text),
+             "%s: its path has a space or a colon, which LD_PRELOAD can't have: move it",
+             run->shim);
+    return no_ring(run, text);
 }
 
 /* ---- what is there ---- */
@@ -360,7 +367,7 @@ static int join(struct run *run)
 static void set_environment(struct run *run)
 {
     struct job_env_edits edits = {.count = 0};
-    const char *shim = find_shim(run);
+    const char *shim = run->shim;
     if (!shim && (run->plan.state == TCCL_STATE_PLANNED || run->plan.path)) {
         no_ring(run, "this user can't read the shim, the file of Shim= in tccl.conf");
         return;
@@ -392,7 +399,7 @@ static void prepare(struct run *run)
         no_ring(run, err.text);
         return;
     }
-    if (find_gpus(run) != 0 || find_profile(run) != 0)
+    if (find_gpus(run) != 0 || find_profile(run) != 0 || find_shim(run) != 0)
         return;
     struct tccl_step *step = &run->step;
     const char *name = strrchr(run->command[0], '/');

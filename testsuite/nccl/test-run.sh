@@ -266,6 +266,14 @@ run -- sh -c 'test "$TCCL_STATE" = planned' || fail "$what: no ring with --quiet
 [ ! -s "$work/said" ] || fail "$what: not quiet"
 nothing_left
 
+step "a tar that was unpacked where LD_PRELOAD can't name it"
+mkdir -p "$work/a folder/lib/tccl"
+cp "$TCCL_BUILD/runtime/libtccl-nccl.so" "$work/a folder/lib/tccl/"
+chmod -R a+rX "$work/a folder"
+sed "s,^Shim=.*,Shim=$work/a folder/lib/tccl/libtccl-nccl.so," "$work/tccl.conf" >"$work/odd.conf"
+run_options=(--config "$work/odd.conf")
+aside "can't have: move it" -- sh -c '[ -z "${TCCL_STATE:-}" ]'
+
 step "no room for the record"
 run_options=(--records /dev/full)
 run -- sh -c 'exit 3' && status=0 || status=$?
