@@ -84,8 +84,14 @@ const char *preload_choose(const struct tccl_conf *conf, char *const *env, bool 
     const char *bundle = job_env_get(env, "SLURM_CONTAINER");
     *why = NULL;
     if (!pyxis && (!bundle || !*bundle)) {
-        if (preload_readable(conf->shim))
+        bool odd = strpbrk(conf->shim, " :") != NULL;
+        if (!odd && preload_readable(conf->shim))
             return conf->shim;
+        if (odd) {
+            *why = "the ring is not built: Shim= in tccl.conf has a space or a colon, which "
+                   "LD_PRELOAD can't have";
+            return NULL;
+        }
         *why = "the ring is not built: this user cannot read the shim, the file named by Shim= in "
                "tccl.conf";
         return NULL;

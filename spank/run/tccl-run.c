@@ -148,11 +148,11 @@ static int find_shim(struct run *run)
         realpath(path, run->conf.shim) == NULL)
         return 0;
     run->shim = preload_choose(&run->conf, environ, false, &why);
-    if (!run->shim || !strpbrk(run->shim, " :"))
+    if (run->shim || !strpbrk(run->conf.shim, " :"))
         return 0;
     snprintf(text, sizeof(text),
              "%s: its path has a space or a colon, which LD_PRELOAD can't have: move it",
-             run->shim);
+             run->conf.shim);
     return no_ring(run, text);
 }
 

@@ -57,6 +57,10 @@ static void test_containers(void)
     CHECK_STR(preload_choose(&conf, none, true, &why), "/inside/x.so");
     CHECK_STR(preload_choose(&conf, bundle, false, &why), "/inside/x.so");
     CHECK_STR(preload_choose(&conf, none, false, &why), "/bin/sh");
+    strcpy(conf.shim, check_at("a b"));
+    check_write_file(conf.shim, "");
+    CHECK(preload_choose(&conf, none, false, &why) == NULL);
+    CHECK(why && strstr(why, "has a space or a colon"));
     strcpy(conf.shim, "/nonexistent");
     CHECK(preload_choose(&conf, NULL, false, &why) == NULL);
     CHECK(why && strstr(why, "Shim=") != NULL);
