@@ -156,7 +156,7 @@ static int count_share(struct tccl_achieved *achieved, const struct tccl_facts *
     if (tccl_series_add(&achieved->shares, share) != 0 ||
         tccl_series_add(&group->shares, share) != 0)
         return -1;
-    if (facts->neighbours > 0 || group->from < LARGE)
+    if (facts->neighbours > 0 || facts->later > 0 || group->from < LARGE)
         return 0;
     struct alone *alone = &group->latest[group->n_alone++ % LATEST];
     alone->gbps = facts->gbps;

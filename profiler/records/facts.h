@@ -20,7 +20,7 @@
     REAL(gbps) REAL(ratio) REAL(alone_gbps) REAL(placed_gbps) REAL(baseline_gbps) WHOLE(solve_us)  \
     WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(nodes) TEXT(node_class)
 #define TCCL_FIGURES(WHOLE, REAL, TEXT, LISTED)                                                    \
-    WHOLE(job) LISTED(account) TEXT(achieved_with) WHOLE(achieved_from)                            \
+    WHOLE(job) WHOLE(later) LISTED(account) TEXT(achieved_with) WHOLE(achieved_from)                            \
     REAL(achieved_gbps) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
 /* clang-format on */
 

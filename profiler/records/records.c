@@ -24,7 +24,7 @@ static const char put_build_sql[] =
     " ON CONFLICT (step_start) DO UPDATE SET $built_renewed,"
     " built_rank = max(excluded.built_rank, builds.built_rank)"
     " WHERE excluded.built_rank > builds.built_rank OR excluded.sent_bytes > builds.sent_bytes"
-    " OR excluded.slowed > builds.slowed";
+    " OR excluded.slowed > builds.slowed OR excluded.later > builds.later";
 
 /* Binds a value of a normal record, which must outlive the statement's run, to parameter i. */
 static int bind_value(sqlite3_stmt *statement, int i, const json_t *value)

@@ -25,13 +25,15 @@ static void write_renewed(FILE *out, const struct tccl_field *field, int place)
     fprintf(out, "%s%s = excluded.%s", place ? ", " : "", field->name, field->name);
 }
 
-/* What was built is that of the highest word, what was achieved that of most bytes; that it was
- * slowed down stays. */
+/* What was built is that of the highest word, what was achieved that of most bytes; that others
+ * began beside it, and slowed it down, stays. */
 static void write_built_renewed(FILE *out, const struct tccl_field *field, int place)
 {
-    const char *name = field->name, *by = field->use & TCCL_MEASURED    ? "sent_bytes"
-                                          : strcmp(name, "slowed") == 0 ? name
-                                                                        : "built_rank";
+    const char *name = field->name, *by = "built_rank";
+    if (field->use & TCCL_MEASURED)
+        by = "sent_bytes";
+    else if (strcmp(name, "slowed") == 0 || strcmp(name, "later") == 0)
+        by = name;
     fprintf(out, "%s%s = CASE WHEN excluded.%s > builds.%s THEN excluded.%s ELSE builds.%s END",
             place ? ", " : "", name, by, by, name, name);
 }

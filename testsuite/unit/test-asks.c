@@ -17,7 +17,8 @@ enum { NODES = 3, HOME = 3, MACHINE_GPUS = 4 };
 
 static const uint32_t masks[] = {1, 3, 5, 7, 0xf};
 enum { MASKS = COUNT(masks) };
-static struct tccl_table *tables[MASKS]; /* as searched: what answers are compared with */
+/* As searched: what answers are compared with; and of GPUs 2 and 3, for those of other steps. */
+static struct tccl_table *tables[MASKS + 1];
 static struct tccl_machine machine;
 
 /* Profiles and daemons */
@@ -46,6 +47,7 @@ static void search_tables(void)
         tables[3]->baselines[1][i].gbps = 99;
     }
     add_set(tables[MASKS - 1]);
+    tables[MASKS] = table_of(model, 0xc, false, &(struct tccl_search_options){.gap = 0});
 }
 
 static void make_profile(int node)
@@ -625,8 +627,8 @@ static struct tccl_step_key begin_trial(int n, char path[static 4096])
     return new_key();
 }
 
-/* What tccld of node 1 knows by steps: the latest subject's entry. A new reference, or NULL. */
-static json_t *latest_evidence(void)
+/* What tccld of node 1 knows by steps, of the latest subject first. A new reference. */
+static json_t *evidence(void)
 {
     cleanup_json json_t *question =
         json_pack("{s:i, s:s, s:b}", "v", 1, "type", "node", "evidence", 1);
@@ -637,7 +639,14 @@ static json_t *latest_evidence(void)
     CHECK_OK(tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, ERR));
     CHECK_OK(tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &data, &size, ERR));
     cleanup_json json_t *answer = json_loadb(data, size, 0, NULL);
-    return json_incref(json_array_get(json_object_get(answer, "evidence"), 0));
+    return json_incref(json_object_get(answer, "evidence"));
+}
+
+/* A new reference, or NULL. */
+static json_t *latest_evidence(void)
+{
+    cleanup_json json_t *all = evidence();
+    return json_incref(json_array_get(all, 0));
 }
 
 /* A trial: nothing for groups either; its figures are evidence once it has ended, those of
@@ -958,6 +967,47 @@ TEST(shared_memories)
     CHECK(several);
 }
 
+static json_int_t steps_with_ring(void)
+{
+    cleanup_json json_t *all = evidence();
+    const json_t *one;
+    json_int_t steps = 0;
+    size_t i;
+    json_array_foreach(all, i, one) steps += json_integer_value(json_object_get(one, "with_ring"));
+    return steps;
+}
+
+/* What a step achieves is no evidence where another one began beside it on one of its nodes. */
+TEST(later)
+{
+    const json_int_t before = steps_with_ring();
+    for (int node = 1; node <= 2; node++)
+        put_profile(node, "amd-4gpu", tables, MASKS + 1);
+    for (int node = 2; node >= 0; node--) {
+        char path[4096];
+        struct tccl_step_key key = begin_step(2, 2, path);
+        confirm(&key, 2, "applied", "", true);
+        confirm(&key, 1, "applied", "", true);
+        struct tccl_step other = new_join(new_key(), 0, 1);
+        other.nodes = &node_names[node ? node - 1 : 0];
+        other.n_gres = 2;
+        other.gres[0] = 2, other.gres[1] = 3;
+        cleanup_json json_t *yes = json_integer(1);
+        achieved(&key, 1, 0, 32, 5);
+        if (node) {
+            cleared_by(tccl_outcome_clear) struct tccl_outcome plan =
+                end_join(join_by(node, &other));
+            json_decref(await_record(1, &key, "later", yes));
+        }
+        leave_all(&key, 2);
+        if (node)
+            leave(node - 1, &other.key);
+    }
+    for (int i = 0; i < 600 && steps_with_ring() == before; i++)
+        usleep(50000);
+    CHECK_INT(steps_with_ring(), before + 1);
+}
+
 SETUP
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -967,6 +1017,6 @@ SETUP
 }
 TEARDOWN
 {
-    for (int i = 0; i < MASKS; i++)
+    for (int i = 0; i <= MASKS; i++)
         tccl_table_free(tables[i]);
 }

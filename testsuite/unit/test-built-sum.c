@@ -7,6 +7,7 @@
 enum { MOST = 700 };
 static int lowest_ranks[MOST]; /* of each node; -1: not known */
 static bool slowed[MOST];      /* by a step beside it */
+static bool later[MOST];       /* one began beside it */
 static int words[MOST];        /* of each node; TCCL_BUILT_NOTHING: silent */
 
 static void say(int node, char text[static 32])
@@ -22,6 +23,7 @@ static void add_up(int node, int n, struct built_sum *sum)
     say(node, text);
     built_sum_put(sum, 1, words[node], text);
     built_sum_put_rank(sum, lowest_ranks[node]);
+    sum->later = later[node];
     if (slowed[node])
         snprintf(sum->slowed, sizeof(sum->slowed), "n%d is slowed down", node + 1);
     for (int c = node; (c = tree_next_child(node, c, n)) >= 0;) {
@@ -35,10 +37,11 @@ static void add_up(int node, int n, struct built_sum *sum)
 
 static void check_sum(const struct built_sum *sum, int n)
 {
-    int held = 0;
+    int held = 0, joined = 0;
     CHECK(sum->first == 0 && sum->end == n);
     for (int i = 0; i < n; i++)
-        held += slowed[i];
+        held += slowed[i], joined += later[i];
+    CHECK_INT(sum->later, joined);
     CHECK(!*sum->slowed == !held); /* the word of one of them */
     CHECK(!held || slowed[atoi(sum->slowed + 1) - 1]);
     for (int rank = 0; rank < BUILT_RANKS; rank++) {
@@ -89,8 +92,10 @@ TEST(random)
             words[i] = common;
         for (int i = 0; i < others; i++)
             words[rand() % n] = rand() % BUILT_RANKS;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             slowed[i] = rand() % (2 * n) == 0;
+            later[i] = rand() % 2;
+        }
         add_up(0, n, &sum);
         check_sum(&sum, n);
         int rank = built_sum_judge(&sum, "", reason);
@@ -118,7 +123,7 @@ TEST(order)
         struct built_sum sum;
         int n = 1 + rand() % (round % 10 ? 5 : 60), turn = rand() % n;
         for (int i = 0; i < n; i++) {
-            slowed[i] = false;
+            slowed[i] = later[i] = false;
             words[i] = TCCL_BUILT_YES;
             lowest_ranks[i] = 8 * ((i + turn) % n);
         }

@@ -130,8 +130,8 @@ TEST(achieved_share)
     }
 }
 
-/* That a step was slowed down stays, whatever is said of what was built before or afterwards, or of
- * what it achieved. */
+/* That others began beside a step, and slowed it down, stays, whatever is said of what was built
+ * before or afterwards, or of what it achieved. */
 TEST(slowed)
 {
     static const char *const words[] = {"", "applied", "not used"};
@@ -144,7 +144,8 @@ TEST(slowed)
             for (int i = 0; i < 3; i++) {
                 json_t *said = *built[i] ? built_record(1, built[i], "", 1000) : NULL;
                 if (said && i == 1)
-                    json_object_set_new(said, "slowed", json_string(text));
+                    json_object_update_new(said,
+                                           json_pack("{s:s, s:i}", "slowed", text, "later", 2));
                 if (said && i == 2)
                     json_object_update_new(said, json_pack("{s:i}", "sent_bytes", 1 << 20));
                 if (said)
@@ -153,6 +154,7 @@ TEST(slowed)
             cleanup_json json_t *found = find_records(records, json_object(), -1, 1 << 20);
             const json_t *one = json_array_get(found, 0);
             CHECK_STR(json_string_value(json_object_get(one, "slowed")), text);
+            CHECK_INT(json_integer_value(json_object_get(one, "later")), 2);
             CHECK((before == 1 || after == 1) ==
                   (strcmp(json_string_value(json_object_get(one, "built")), "yes") == 0));
         }

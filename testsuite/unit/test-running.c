@@ -386,7 +386,7 @@ TEST(record)
     const struct {
         const char *name;
         json_t *value;
-    } bad[] = {{"later", json_true()},
+    } bad[] = {{"of_tomorrow", json_true()},
                {"built", json_integer(-1)},
                {"order", json_integer(-1)},
                {"built", json_integer(TCCL_CHAIN_RINGS + 1)},

@@ -310,6 +310,7 @@ static json_t *confirmation(const struct tccl_step *step, const struct tccl_outc
     json_object_set_new(json, "samples", json_integer(32));
     json_object_set_new(json, "sent_bytes", json_integer(INT64_MAX));
     json_object_set_new(json, "captured", json_integer(UINT32_MAX));
+    json_object_set_new(json, "later", json_integer(3));
     json_object_set_new(json, "sent_share", json_real(0.5));
     return json;
 }

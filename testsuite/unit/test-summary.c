@@ -527,7 +527,7 @@ static void check_stale(const json_t *records, const json_t *group)
     for (size_t i = json_array_size(records); i > 0 && seen < 16; i--) {
         record = json_array_get(records, i - 1);
         if (!is_in(group, record) || !is_steered(record) || number_of(record, "neighbours") != 0 ||
-            number_of(group, "from") < 64 << 20)
+            number_of(record, "later") != 0 || number_of(group, "from") < 64 << 20)
             continue;
         promised = seen ? promised : number_of(record, "gbps");
         seen++;
@@ -935,10 +935,10 @@ TEST(stale)
     static const struct {
         double promised, share;
         int steps;
-        bool said;
-    } turns[] = {{10, 0.95, 20, false}, {10, 0.6, 7, false},  {10, 0.6, 4, true},
-                 {6, 0.97, 4, false},   {6, 0.97, 30, false}, {6, 0.7, 4, false},
-                 {6, 0.7, 9, true}};
+        bool said, later; /* others began beside them */
+    } turns[] = {{10, 0.95, 20, false}, {10, 0.6, 12, false, true}, {10, 0.6, 7, false},
+                 {10, 0.6, 4, true},    {6, 0.97, 4, false},        {6, 0.97, 30, false},
+                 {6, 0.7, 4, false},    {6, 0.7, 9, true}};
     owned(records) struct tccl_records *records = new_store_at(path);
     cleanup_json json_t *everything = json_object();
     int job = 1;
@@ -950,9 +950,10 @@ TEST(stale)
             put_record(records, record);
             json_t *built = built_record(job, "applied", "", 1700000000 + job);
             json_object_update_new(built,
-                                   json_pack("{s:f, s:s, s:i, s:i}", "achieved_gbps",
+                                   json_pack("{s:f, s:s, s:i, s:i, s:i}", "achieved_gbps",
                                              turns[i].promised * turns[i].share, "achieved_with",
-                                             "rings", "achieved_from", 64 << 20, "sent_bytes", 1));
+                                             "rings", "achieved_from", 64 << 20, "sent_bytes", 1,
+                                             "later", turns[i].later));
             put_record(records, built);
         }
         check_summary(records, everything, -1);

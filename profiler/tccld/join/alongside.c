@@ -338,7 +338,7 @@ static void look_at(struct running *running, const struct alongside *seen, int o
         "GB/s on GPUs %s",
         running->daemon->conf->node, others, worth.gbps, side->alone, own);
     log_limited(&running->slowed, "step %s is slowed down: %s", step->folder, text);
-    built_slowed(running, step, text);
+    built_later(running, step, text);
 }
 
 void alongside_on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
@@ -355,8 +355,10 @@ void alongside_on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *argum
     for (int i = 0; seen && i < seen->beside.n; i++)
         for (int k = 0; k < seen->beside.n && !seen->who[i]->slowed; k++)
             if (seen->who[i]->start && seen->who[k]->start && seen->who[k]->order > looked &&
-                seen->who[k]->order > seen->who[i]->order)
+                seen->who[k]->order > seen->who[i]->order) {
+                built_later(running, seen->who[i], NULL);
                 look_at(running, seen, i, k);
+            }
     free(seen);
 }
 

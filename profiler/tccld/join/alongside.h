@@ -27,8 +27,9 @@ int alongside_choose(struct running *running, const struct tccl_step_key *key,
                      const uint32_t *groups, int n, bool closed, enum tccl_view view,
                      struct tccl_group_choice *choices);
 
-/* A step has its answer, and with it its start: a second later those before it are looked at. One
- * whose copies collapse beside it is told, in its record (built_slowed) and in the log. */
+/* A step has its answer, and with it its start: a second later those before it are looked at. They
+ * are told (built_later); one whose copies collapse beside it is told that, too, and so is the log.
+ */
 void alongside_began(struct running *running, const struct running_step *step);
 void alongside_on_look(evutil_socket_t fd, short what, void *running);
 

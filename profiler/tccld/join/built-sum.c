@@ -53,6 +53,7 @@ void built_sum_put_rank(struct built_sum *sum, int lowest_rank)
 void built_sum_append(struct built_sum *sum, const struct built_sum *next)
 {
     add_order(sum, sum->end == sum->first, next->rank_first, next->rank_last, next->falls);
+    sum->later += next->later;
     if (!*sum->slowed)
         memcpy(sum->slowed, next->slowed, sizeof(sum->slowed));
     for (int rank = 0; rank < BUILT_RANKS; rank++)
@@ -124,7 +125,8 @@ json_t *built_sum_to_json(const struct built_sum *sum)
     }
     cleanup_json json_t *json = json_pack("{s:O, s:[i,i,i]}", "said", said, "order",
                                           sum->rank_first, sum->rank_last, sum->falls);
-    if (*sum->slowed && tccl_put_text(json, "slowed", sum->slowed, BUILT_TEXT) != 0)
+    if ((sum->later > 0 && json_object_set_new(json, "later", json_integer(sum->later)) != 0) ||
+        (*sum->slowed && tccl_put_text(json, "slowed", sum->slowed, BUILT_TEXT) != 0))
         return NULL;
     return tccl_steal(json);
 }
@@ -149,10 +151,14 @@ int built_sum_from_json(const json_t *json, int first, int end, struct built_sum
 {
     const json_t *said = json_object_get(json, "said");
     const char *slowed = "";
+    json_int_t later = 0;
     built_sum_begin(sum, first);
-    if (json_object_get(json, "slowed") &&
-        tccl_get_text(json, "slowed", BUILT_TEXT, &slowed, err) != 0)
+    if ((json_object_get(json, "slowed") &&
+         tccl_get_text(json, "slowed", BUILT_TEXT, &slowed, err) != 0) ||
+        (json_object_get(json, "later") &&
+         tccl_get_int(json, "later", 1, end - first, &later, err) != 0))
         return -1;
+    sum->later = (int)later;
     snprintf(sum->slowed, sizeof(sum->slowed), "%s", slowed);
     if (json_array_size(said) != BUILT_RANKS)
         return tccl_fail(err, "said: %d verdicts are expected", BUILT_RANKS);

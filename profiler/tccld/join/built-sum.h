@@ -19,7 +19,8 @@ struct built_sum {
      * of the range, -1 where it is not known of a node; and how often it falls from one node to the
      * next. A ring that begins at another node is the same ring. */
     int rank_first, rank_last, falls;
-    char slowed[BUILT_TEXT + 1]; /* of the first node where a step beside it slows it down; "" */
+    int later;                   /* nodes where a step began beside it */
+    char slowed[BUILT_TEXT + 1]; /* of the first node where one slows it down; "" */
 };
 
 /* An empty range; what is appended follows on it. */

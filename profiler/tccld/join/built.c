@@ -106,6 +106,7 @@ static void add_up(const struct verdict *verdict, struct built_sum *sum)
     built_sum_begin(sum, verdict->step->node);
     built_sum_put(sum, 1, verdict->rank, verdict->text);
     built_sum_put_rank(sum, verdict->lowest);
+    sum->later = verdict->step->later;
     if (verdict->step->slowed)
         snprintf(sum->slowed, sizeof(sum->slowed), "%s", verdict->step->slowed);
     for (int i = 0; i < verdict->n_below; i++) {
@@ -228,12 +229,14 @@ static int put_figures(const struct figures *figures, json_t *record)
     return told ? json_object_update(record, told) : -1;
 }
 
-static json_t *record_of(const struct verdict *verdict, int rank, const char *reason)
+/* later: on how many nodes steps began beside it. */
+static json_t *record_of(const struct verdict *verdict, int rank, const char *reason, int later)
 {
     cleanup_json json_t *record = tccl_key_to_json(&verdict->step->key);
     if (json_object_set_new(record, "start", json_integer(verdict->step->start)) != 0 ||
         json_object_set_new(record, "built", json_string(tccl_built_word(rank))) != 0 ||
         tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
+        json_object_set_new(record, "later", json_integer(later)) != 0 ||
         (verdict->step->slowed &&
          tccl_put_text(record, "slowed", verdict->step->slowed, TCCL_OUTCOME_REASON) != 0) ||
         put_nccl(verdict, record) != 0 || put_figures(&verdict->figures, record) != 0)
@@ -247,6 +250,7 @@ static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
     char reason[TCCL_OUTCOME_REASON + 1] = "";
     int rank = verdict->step->ring ? built_sum_judge(sum, verdict->step->nodes, reason)
                                    : TCCL_BUILT_NOT_USED;
+    verdict->news |= sum->later > verdict->sent.later && verdict->figures.samples > 0;
     verdict->sent = *sum;
     if (*sum->slowed && !verdict->step->slowed) {
         verdict->step->slowed = strdup(sum->slowed);
@@ -256,7 +260,7 @@ static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
         return;
     verdict->news = false;
     verdict->put_at = tccl_now_ms();
-    json_t *record = record_of(verdict, rank, reason);
+    json_t *record = record_of(verdict, rank, reason, sum->later);
     if (!record)
         return;
     confirmation_put_checked(verdict->running->daemon, record, &verdict->step->key);
@@ -305,7 +309,7 @@ static void send_up(struct verdict *verdict, const struct built_sum *sum)
 static bool same_sum(const struct built_sum *a, const struct built_sum *b)
 {
     return a->end == b->end && memcmp(a->nodes, b->nodes, sizeof(a->nodes)) == 0 &&
-           strcmp(a->slowed, b->slowed) == 0;
+           a->later == b->later && strcmp(a->slowed, b->slowed) == 0;
 }
 
 /* For the nodes below, whose step ends about now. */
@@ -353,14 +357,17 @@ static void arm(struct verdict *verdict, int64_t at)
         evtimer_add(verdict->timer, &wait);
 }
 
-/* The step has ended: what it achieved with the ring as planned, or with NCCL's own choice in its
- * place, is evidence. */
+/* The step has ended: what it achieved beside no other, with the ring as planned or with NCCL's own
+ * choice in its place, is evidence. */
 static void conclude(const struct verdict *verdict)
 {
     const struct running_step *step = verdict->step;
     const struct figures *figures = &verdict->figures;
     bool planned = figures->steered && verdict->told == TCCL_BUILT_YES;
-    if (verdict->ended_at && figures->samples > 0 && step->subject && (planned || step->measure))
+    struct built_sum sum;
+    add_up(verdict, &sum);
+    if (verdict->ended_at && figures->samples > 0 && step->subject && !sum.later &&
+        (planned || step->measure))
         evidence_take(verdict->running->daemon,
                       &(struct evidence_step){.subject = (uint64_t)step->subject,
                                               .what = step->what,
@@ -588,17 +595,21 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
     connection_answer_ok(connection);
 }
 
-void built_slowed(struct running *running, struct running_step *step, const char *text)
+void built_later(struct running *running, struct running_step *step, const char *slowed)
 {
-    if (step->slowed || (step->slowed = strdup(text)) == NULL ||
-        (!step->ring && (step->node != 0 || step->start == 0)))
+    if (step->later && (!slowed || step->slowed))
         return;
+    step->later = true;
+    step->slowed = step->slowed || !slowed ? step->slowed : strdup(slowed);
+    running_save_soon(running, step);
+    if (!step->ring && (!step->slowed || step->node != 0 || step->start == 0))
+        return; /* at most with its figures */
     struct verdict *verdict = of_step(running, step);
     if (!verdict)
         return;
     if (step->ring && (verdict->first_at || verdict->sent.end))
         changed(verdict); /* else it goes with the first word on what was built */
-    verdict->news = step->node == 0;
+    verdict->news |= step->node == 0 && (step->slowed || verdict->figures.samples > 0);
     put_news(verdict);
     if (step->ring)
         advance(verdict);

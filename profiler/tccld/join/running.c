@@ -51,6 +51,7 @@ static const struct tccl_field fields[] = {
     {.name = "built", TCCL_FIELD_INT, .max = TCCL_CHAIN_RINGS, AT(built)},
     {.name = "nccl", TCCL_FIELD_INT, .max = INT32_MAX, AT(nccl)},
     {.name = "order", TCCL_FIELD_INT, .use = 1, .max = INT64_MAX / 2, AT(order)},
+    {.name = "later", TCCL_FIELD_BOOL, .use = 1, AT(later)},
 };
 enum { FIELDS = sizeof(fields) / sizeof(*fields) };
 

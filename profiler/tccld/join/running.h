@@ -63,7 +63,8 @@ struct running_step {
     int built;    /* so many of its rings, the first ones; 0: NCCL's own in their place */
     int nccl;     /* its version, 0: not known */
     json_t *said; /* what is known of all nodes (built.c); NULL: nothing */
-    char *slowed; /* by a step that began later (alongside.h); NULL: by none that is known */
+    bool later;   /* another step began beside it here (alongside.h) */
+    char *slowed; /* and slows it down; NULL: none that is known does */
     struct verdict *verdict;
     /* Questions of its processes. */
     int64_t second; /* the last one in which it was asked about */
@@ -214,9 +215,10 @@ lines_handler built_achieved;
 enum { ACHIEVED_MOST = 10000 /* GB/s */, ACHIEVED_FROM = 4 << 20 /* bytes */ };
 enum { CONFIRM_TEXT = 255 };
 
-/* A step that began later slows it down, as the text says: on record by node 0, which is told by
- * the others of a step with a ring. The first such word counts. */
-void built_slowed(struct running *running, struct running_step *step, const char *text);
+/* A step has begun beside it, and slows it down, as the text says (NULL: not that it is known): on
+ * record by node 0, which is told by the others of a step with a ring. The first word counts. What
+ * it achieves from then on is no evidence. */
+void built_later(struct running *running, struct running_step *step, const char *slowed);
 
 /* The step has ended on this node. silent: nobody has said so, so a node that had not said what was
  * built stays silent. */
