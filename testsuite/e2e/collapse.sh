@@ -1,7 +1,7 @@
 #!/bin/bash
 # Two jobs whose copies collapse beside each other, on a node such as turin-pex890 that was measured, with noise, pair by pair: {0,4}
 # runs NCCL's own rings (its mode is off), {1,6} begins. With a ring of ours both keep their part; without, the log says so, and
-# the record of the first, and place and gres put jobs elsewhere. What each has in truth is what the node's model says of the chains that run.
+# the record of the first (of a newcomer that waits, once it has its answer), and place and gres put jobs elsewhere. What each has in truth is what the node's model says of the chains that run.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -113,6 +113,42 @@ record "$first" 0 slowed
 equal "the state of the first" "$(record "$first" 0 state)" off
 equal "Slowed of the second" "$(record "$second" 0 slowed)" ""
 end
+
+echo "--- a newcomer that waits for slurmctld's word, while another one begins beside it, is told once it has its answer; the other one is not"
+cat >"$work/squeue" <<SH
+#!/bin/sh
+touch $work/asked
+until [ -e $work/second ]; do sleep 0.1; done # tccld gives it 5 s
+exec squeue "\$@"
+SH
+chmod 755 "$work/squeue"
+sed -i "s|^\[tccl\]|&\nSqueue=$work/squeue|" "$cluster/tccl.conf"
+printf '[policy others]\nPartitions=others\nForbid=yes\n' >>"$cluster/tccl.conf"
+reload_all
+rm -f "$work/first" "$work/second" "$work/over"
+allocate() { # NAME GPUS: a job without a step; prints its number
+    leave_free n1 "$2" >&2
+    user salloc -Q --no-shell -J "$1" -N1 -n1 --gpus=2
+    user squeue -h -n "$1" -o %A
+}
+first=$(allocate first 0,4) second=$(allocate second 1,6)
+run_in() { # JOB NAME MODE
+    user srun --jobid="$1" -n1 --tccl="$3" sh -c "touch $work/$2; until [ -e $work/over ]; do sleep 0.1; done" 2>"$work/$2.err" &
+    begun+=($!)
+}
+run_in "$first" first on
+eventually "slurmctld is asked" test -e "$work/asked"
+[ ! -e "$work/first" ] || fail "the newcomer does not wait"
+run_in "$second" second off
+eventually "both run" test -e "$work/first" -a -e "$work/second"
+recorded "$first" 0 slowed 'n1: a step began later on GPUs 1,6: copies of both slow each other down: * of * GB/s on GPUs 0,4'
+record "$first" 0 state
+record "$first" 0 slowed
+equal "Slowed of the second" "$(record "$second" 0 slowed)" ""
+end
+user scancel "$first" "$second"
+sed -i '/^Squeue=/d' "$cluster/tccl.conf"
+reload_all
 
 echo "--- place: none of the sets that come before the last ones collapse, whatever runs there"
 admin tccl-path place --profile "$folder" --gpus 2 --busy 0,4 --json >"$work/places.json"
