@@ -1,6 +1,6 @@
 /* bench-join.c: a real tccld with the complete chains of an 8-GPU, 4-NIC node on disk, and one with
  * those of 16 GPUs that stand for others: how soon it answers a JOIN, how long a JOIN holds its
- * event loop, how much memory it takes, and whether it wakes up when there is nothing to do. */
+ * event loop, how much memory it takes, and how often it wakes up when there is nothing to do. */
 #include <dirent.h>
 
 #include "base/cleanup.h"
@@ -386,7 +386,7 @@ static void watch(double started, double touched)
     bench_spread("resident after 3,000 more steps, kept for a minute", &busy, 1, "MiB", "");
     bench_spread("its threads", &count, 1, "", "");
     bench_spread("until they slept, after the last JOIN", &rest, 1, "s", "");
-    bench_spread("wake-ups of all of them in 10 s without work", &wakes, 1, "", "0");
+    bench_spread("wake-ups of all of them in 10 s without work", &wakes, 1, "", "");
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,7 @@
 /* test-metrics.c: the numbers in the text are those of plain counting. */
+#include <event2/event.h>
+
+#include "base/cleanup.h"
 #include "check.h"
 #include "tccld/main/metrics.h"
 
@@ -169,4 +172,30 @@ TEST(profile)
     CHECK(!strstr(text, "machine="));
     free(text);
     metrics_free(metrics);
+}
+
+/* Without MetricsFile= nothing wakes tccld for it; once there is one, it is written again and
+ * again, and it goes with its name. */
+TEST(file)
+{
+    struct event_base *base = event_base_new();
+    cleanup_free struct tccl_conf *conf = calloc(1, sizeof(*conf));
+    struct daemon daemon = {.base = base, .conf = conf, .metrics = metrics_new()};
+    struct metrics_file *file = metrics_file_new(&daemon, ERR);
+    for (int named = 0; named < 3; named++) {
+        snprintf(conf->metrics_file, sizeof(conf->metrics_file), "%s",
+                 named == 1 ? check_at("tccl.prom") : "");
+        metrics_file_hurry(file);
+        for (int i = 0; i < 2000 && (access(check_at("tccl.prom"), F_OK) == 0) != (named == 1);
+             i++) {
+            event_base_loop(base, EVLOOP_NONBLOCK);
+            usleep(1000);
+        }
+        event_base_loop(base, EVLOOP_NONBLOCK);
+        CHECK_INT(access(check_at("tccl.prom"), F_OK), named == 1 ? 0 : -1);
+        CHECK_INT(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), 1 + (named == 1));
+    }
+    metrics_file_free(file);
+    metrics_free(daemon.metrics);
+    event_base_free(base);
 }

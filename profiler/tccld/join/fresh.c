@@ -16,11 +16,10 @@
 #include "tccld/join/node-profile.h"
 #include "tccld/main/threads.h"
 
-enum { PERIOD_MS = 10000, STOP_MS = 100, NICE = 19, RECALL_MS = 60000 };
+enum { STOP_MS = 100, NICE = 19, RECALL_MS = 60000 };
 
 struct fresh {
     struct daemon *daemon;
-    struct event *timer;
     struct pool *pool;
     struct own_wanted wanted; /* the thread's, while it searches */
     struct tccl_model *model;
@@ -88,10 +87,9 @@ static void on_searched(void *task)
     json_decref(tccl_steal(fresh->wanted.model));
 }
 
-static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
+void fresh_look(struct fresh *fresh)
 {
-    struct fresh *fresh = argument;
-    if (fresh->searching || !own_wants(fresh->daemon->own, &fresh->wanted))
+    if (!fresh || fresh->searching || !own_wants(fresh->daemon->own, &fresh->wanted))
         return;
     fresh->searching = pool_submit(fresh->pool, run_search, on_searched, fresh) == 0;
     if (!fresh->searching)
@@ -101,17 +99,14 @@ static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument
 struct fresh *fresh_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct fresh *fresh = calloc(1, sizeof(*fresh));
-    struct timeval period = daemon_in(PERIOD_MS);
     if (!fresh)
         return tccl_fail_null(err, "out of memory");
     fresh->daemon = daemon;
     fresh->pool = pool_new(daemon->base, 1, 1, err);
-    fresh->timer = event_new(daemon->base, -1, EV_PERSIST, on_time, fresh);
-    if (fresh->pool && fresh->timer && event_add(fresh->timer, &period) == 0) {
+    if (fresh->pool) {
         pool_be_nice(fresh->pool, NICE);
         return fresh;
     }
-    tccl_fail(err, "out of memory");
     fresh_free(fresh);
     return NULL;
 }
@@ -121,8 +116,6 @@ void fresh_free(struct fresh *fresh)
     if (!fresh)
         return;
     fresh->ending = true;
-    if (fresh->timer)
-        event_free(fresh->timer);
     if (fresh->pool && pool_free(fresh->pool, STOP_MS) != 0)
         return; /* the thread still has it */
     free(fresh);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "discover/sysfs.h"
 #include "doctor/since.h"
+#include "tccld/join/fresh.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
@@ -180,6 +181,7 @@ static void on_looked(void *task)
 static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct nic_links *links = argument;
+    fresh_look(links->daemon->fresh);
     if (links->looking)
         return;
     links->with_since = links->hurried || --links->until_since <= 0;

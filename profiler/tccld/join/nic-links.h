@@ -22,7 +22,8 @@ bool nic_links_has(const struct nic_links_down *down, const char *busid);
 
 struct nic_links;
 
-/* Looks now and every ten seconds, in a thread of its own, and has own_links know what has changed.
+/* Looks now and every ten seconds, in a thread of its own, and has own_links know what has changed,
+ * and fresh_look search by it.
  * NULL with err. */
 struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err);
 /* Looks now, at all of it; where a look is under way behind that. */

@@ -23,6 +23,7 @@ struct running;
 struct joint;
 struct replay;
 struct shares;
+struct metrics_file;
 struct nic_links;
 struct fresh;
 struct slurm_gpus;
@@ -64,6 +65,7 @@ struct daemon {
     struct agreements *agreements;
     struct evidence *evidence;
     struct metrics *metrics;
+    struct metrics_file *metrics_file;
 };
 
 /* Who may do all: root and SlurmUser; on the unix socket TccldUser, in credentials MungeUser, as

@@ -52,6 +52,12 @@ static void free_writing(struct writing *writing)
     free(writing);
 }
 
+void metrics_file_hurry(struct metrics_file *file)
+{
+    struct timeval now = {0};
+    evtimer_add(file->timer, &now);
+}
+
 static void done_writing(void *task)
 {
     struct writing *writing = task;
@@ -66,6 +72,8 @@ static void done_writing(void *task)
         strcpy(file->written, writing->path);
     }
     file->failing = writing->failed;
+    if (file->timer && strcmp(writing->path, file->daemon->conf->metrics_file) != 0)
+        metrics_file_hurry(file);
     free_writing(writing);
 }
 
@@ -99,7 +107,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
 {
     struct metrics_file *file = argument;
     struct timeval wait = daemon_in(METRICS_SECONDS * 1000);
-    evtimer_add(file->timer, &wait);
+    if (*file->daemon->conf->metrics_file)
+        evtimer_add(file->timer, &wait);
     if (file->busy)
         return;
     if (strcmp(file->written, file->daemon->conf->metrics_file) != 0)
@@ -132,7 +141,7 @@ void metrics_file_free(struct metrics_file *file)
     if (!file)
         return;
     if (file->timer)
-        event_free(file->timer);
+        event_free(tccl_steal(file->timer));
     if (pool_free(file->pool, STOP_MS) != 0)
         return; /* its thread is stuck on the disk, and goes with the process */
     remove_written(file);

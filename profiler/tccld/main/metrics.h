@@ -74,6 +74,8 @@ struct metrics_file;
 /* For daemon->metrics. The file is that of the configuration of the moment; with none nothing is
  * written. What goes wrong is logged. Returns NULL with err without memory; the caller frees. */
 struct metrics_file *metrics_file_new(struct daemon *daemon, struct tccl_error *err);
+/* The configuration may name another file, or one at last. */
+void metrics_file_hurry(struct metrics_file *file);
 void metrics_file_free(struct metrics_file *file); /* NULL is fine */
 
 /* metrics-profile.c: the profile of this node's machine, counted. */

@@ -12,6 +12,7 @@
 #include "tccld/join/running.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"
+#include "tccld/main/metrics.h"
 #include "tccld/net/resolver.h"
 
 struct reload {
@@ -109,6 +110,7 @@ static void take(struct reload *reload)
     peer_trust_reloaded(daemon->peer_trust);
     sweep_hurry(daemon->sweep);
     nic_links_hurry(daemon->links);
+    metrics_file_hurry(daemon->metrics_file);
     log_line("configuration reloaded from %s", daemon->conf->path);
 }
 

@@ -129,7 +129,6 @@ struct parts {
     struct daemon daemon;
     struct unix_socket *unix_socket;
     struct tcp_socket *tcp;
-    struct metrics_file *metrics_file;
     struct reload *reload;
     struct event *terminate, *interrupt;
     bool lost; /* the monitor */
@@ -227,7 +226,7 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         !(daemon->evidence = evidence_new(daemon, err)))
         return -1;
     parts->tcp = tcp_socket_new(daemon, err);
-    if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
+    if (!parts->tcp || !(daemon->metrics_file = metrics_file_new(daemon, err)))
         return -1;
     daemon->sweep = sweep_new(daemon, SWEEP_MS);
     if (!daemon->sweep)
@@ -261,7 +260,7 @@ static void end(struct parts *parts)
     agree_free(daemon->agreements);
     jobs_free(daemon->jobs);
     journal_close(daemon->journal);
-    metrics_file_free(parts->metrics_file);
+    metrics_file_free(daemon->metrics_file);
     int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0) +
                 run_dir_free(daemon->run_dir);
     if (!stuck) {
