@@ -8,9 +8,11 @@ add "$reducing" "4 1000 40000 1000000" "i32 bf16 f32" "sum avg"
 add "$copying" "4 1000 40000 1000000" "f16"
 
 nodes() { # WHAT MODEL OPTION...
+    local two=(--nodes 2)
+    [[ " $* " != *" --node "* ]] || two=()
     step "$1"
-    run_planned "$2" --nodes 2 "${@:3}" -- "${collectives[@]}"
-    run_alone "$2" --nodes 2 "${@:3}" -- "${collectives[@]}"
+    run_planned "$2" "${two[@]}" "${@:3}" -- "${collectives[@]}"
+    run_alone "$2" "${two[@]}" "${@:3}" -- "${collectives[@]}"
     right "$work/rings" "$alone"
 }
 
@@ -19,6 +21,9 @@ for protocol in Simple LL LL128; do
     nodes "$protocol" epyc-8gpu --gpus 0,1 --set NCCL_PROTO=$protocol
     as_planned
 done
+make_plans amd-4gpu amd-4gpu:0 # trees along the ring on one of them
+nodes "four GPUs and one" amd-4gpu --gpus 0-3 --node "$machines/amd-4gpu.json:0"
+as_planned
 make_plans --rings auto amd-4gpu amd-4gpu
 nodes "several rings" amd-4gpu
 as_planned
