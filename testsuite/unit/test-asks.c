@@ -997,6 +997,7 @@ TEST(later)
         if (node) {
             cleared_by(tccl_outcome_clear) struct tccl_outcome plan =
                 end_join(join_by(node, &other));
+            CHECK(plan.start > 0);
             json_decref(await_record(1, &key, "later", yes));
         }
         leave_all(&key, 2);
