@@ -696,3 +696,26 @@ int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *s
     clear(&question);
     return 0;
 }
+
+int tccl_foretell_each(const struct tccl_foretell *foretell, const tccl_transfer *transfers,
+                       int count, double *gbps)
+{
+    cleanup_free double *weight = calloc(foretell->n_places * FAMILIES + 1, sizeof(*weight));
+    if (!weight)
+        return -1;
+    weigh(foretell, transfers, count, weight);
+    for (int i = 0; i < count; i++) {
+        const struct places *passed = &foretell->passed[transfers[i]];
+        const bool memory = tccl_transfer_target(transfers[i]).kind == TCCL_MEMORY,
+                   reads = tccl_transfer_reads(transfers[i]);
+        gbps[i] = INFINITY;
+        for (int k = 0; k < passed->n * FAMILIES; k++) {
+            const size_t limit =
+                (size_t)passed->places[k / FAMILIES] * FAMILIES + (size_t)(k % FAMILIES);
+            if (weights[k % FAMILIES][memory][reads] > 0)
+                gbps[i] =
+                    fmin(gbps[i], foretell->carried[first_of(foretell, limit)] / weight[limit]);
+        }
+    }
+    return 0;
+}

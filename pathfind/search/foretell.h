@@ -55,3 +55,8 @@ enum tccl_foretelling tccl_foretell_rates(struct tccl_foretell *foretell, struct
  * Returns 0, or -1 without memory. */
 int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *set, double *least,
                         double *most);
+
+/* What each of these transfers has at least while all run, by the limits that it passes, GB/s.
+ * Returns 0, or -1 without memory. */
+int tccl_foretell_each(const struct tccl_foretell *foretell, const tccl_transfer *transfers,
+                       int count, double *gbps);

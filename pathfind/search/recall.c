@@ -2,20 +2,26 @@
 #include "search/recall.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "ring/reach.h"
 #include "search/bounds.h"
 #include "search/foretell.h"
 #include "search/model-table.h"
+#include "search/rings.h"
 
 #define GAP 0.03
 static const double ALIKE = 2.5;        /* deviations that sets that are alike may be off by, */
 static const double BLUR = 3;           /* that two sets can't be told apart by, */
 static const double LEAST_NOISE = 0.01; /* and what is taken for noise at least */
-static const double GUESSED = 0.9;      /* what counts of a guess */
-/* Loads that a search asks for, of one ring and of ring sets; the largest that limit others. */
-enum { BUDGET = 5000, SETS = 1000, MEMBERS = 6 };
+static const double GUESSED = 0.9;      /* what counts of a guess, */
+static const double SEVERAL = 0.75;     /* of that where several rings are, */
+static const double DIRECT = 0.85;      /* and of two without bounces */
+static const double AVOIDED = 0.1;      /* what bounces have where they are not wanted */
+/* Loads that a search asks for, of one ring and of ring sets; the largest that limit others; looks
+ * at sets between two questions whether to go on. */
+enum { BUDGET = 5000, SETS = 4000, TRIES = 4, MEMBERS = 6, BETWEEN = 64 };
 
 struct recall {
     struct tccl_setmap *sets;
@@ -23,7 +29,29 @@ struct recall {
     struct tccl_symmetry *symmetry; /* of the machine while all links were whole */
     struct tccl_bounds *bounds;
     struct tccl_foretell *foretell;
+    int (*progress)(void *context, const struct tccl_search_progress *progress);
+    void *context;
+    int looks;
+    bool stopped;
+    bool direct; /* ring sets without bounces */
 };
+
+int tccl_recall_note(void *sets, const struct tccl_set *set, const struct tccl_measurement *value)
+{
+    const struct tccl_setmap *map = sets;
+    if (value->marks != 0 || (map->count >= TCCL_RECALL_SETS && !tccl_setmap_find(map, set)))
+        return 0;
+    return tccl_setmap_note(sets, set, value) ? 0 : -1;
+}
+
+static int go_on(struct recall *recall, struct tccl_error *err)
+{
+    const struct tccl_search_progress none = {0};
+    recall->stopped =
+        recall->stopped || (recall->looks++ % BETWEEN == 0 && recall->progress &&
+                            recall->progress(recall->context, &none) == TCCL_SEARCH_STOP);
+    return recall->stopped ? tccl_fail(err, "stopped") : 0;
+}
 
 /* ---- what a set has ---- */
 
@@ -66,28 +94,57 @@ static int measure(void *context, const struct tccl_set *set, struct tccl_measur
     return 0;
 }
 
+/* What each transfer has of a ring set: a tccl_rings_rater's. direct: bounces have next to nothing,
+ * so that the search leaves them. */
+static int rate(void *context, const tccl_transfer *transfers, int count, double *gbps,
+                struct tccl_error *err)
+{
+    struct recall *recall = context;
+    struct tccl_measurement all;
+    struct tccl_set set = {0};
+    int slowest = 0;
+    for (int i = 0; i < count; i++)
+        if (tccl_set_add_again(&set, transfers[i]) != 0)
+            return 1;
+    if (go_on(recall, err) != 0 || measure(recall, &set, &all, err) != 0)
+        return -1;
+    if (tccl_foretell_each(recall->foretell, transfers, count, gbps) != 0)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < count; i++) {
+        slowest = gbps[i] < gbps[slowest] ? i : slowest;
+        gbps[i] = fmax(gbps[i], all.gbps);
+    }
+    gbps[slowest] = all.gbps;
+    for (int i = 0; i < count && count > 1 && recall->direct; i++)
+        if (tccl_transfer_target(transfers[i]).kind == TCCL_MEMORY)
+            gbps[i] *= AVOIDED;
+    return all.failed;
+}
+
 /* For symmetries: what was measured. */
 static int look_up(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                   struct tccl_error *err UNUSED)
+                   struct tccl_error *err)
 {
-    const struct recall *recall = context;
+    struct recall *recall = context;
     const struct tccl_setmap_entry *entry = tccl_setmap_find(recall->sets, set);
     *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
-    return 0;
+    return go_on(recall, err);
 }
 
 /* Small sets first: what those explain is no limit of its own. */
-static int add_limits(struct recall *recall)
+static int add_limits(struct recall *recall, struct tccl_error *err)
 {
     const struct tccl_setmap *sets = recall->sets;
     for (int count = 1; count <= MEMBERS; count++)
         for (size_t i = 0; i < sets->count; i++) {
+            if (go_on(recall, err) != 0)
+                return -1;
             const struct tccl_set set = sets->entries[i].set;
             const double gbps = sets->entries[i].gbps, more = gbps * (1 + LEAST_NOISE);
             if (set.count == count && gbps > 0 && !tccl_set_repeats(&set) &&
                 tccl_bounds_of(recall->bounds, set.transfers, count, more) > more &&
                 tccl_bounds_limit(recall->bounds, &set, gbps) != 0)
-                return -1;
+                return tccl_fail(err, "out of memory");
         }
     return 0;
 }
@@ -97,7 +154,6 @@ static int learn(struct recall *recall, const struct tccl_machine *machine, stru
     const struct tccl_setmap *sets = recall->sets;
     const double deviation = tccl_setmap_deviation(sets, NULL, 0);
     const struct tccl_meter meter = {.measure = look_up, .context = recall};
-    int rc = 0;
     recall->symmetry =
         tccl_symmetry_of_machine(machine, &meter, fmax(LEAST_NOISE, ALIKE * deviation), err);
     if (!recall->symmetry)
@@ -107,52 +163,101 @@ static int learn(struct recall *recall, const struct tccl_machine *machine, stru
     if (!recall->foretell || !recall->bounds)
         return tccl_fail(err, "out of memory");
     tccl_bounds_set_blur(recall->bounds, BLUR * deviation);
-    for (size_t i = 0; i < sets->count && rc == 0; i++) {
+    for (size_t i = 0; i < sets->count; i++) {
         const struct tccl_set set = sets->entries[i].set;
-        if (sets->entries[i].measured > 0 && !tccl_set_repeats(&set))
-            rc = tccl_bounds_add(recall->bounds, &set, sets->entries[i].best.gbps);
+        if (go_on(recall, err) != 0)
+            return -1;
+        if (sets->entries[i].measured > 0 && !tccl_set_repeats(&set) &&
+            tccl_bounds_add(recall->bounds, &set, sets->entries[i].best.gbps) != 0)
+            return tccl_fail(err, "out of memory");
     }
-    return rc == 0 && add_limits(recall) == 0 ? 0 : tccl_fail(err, "out of memory");
+    return add_limits(recall, err);
 }
 
 /* ---- the search ---- */
 
-/* The search takes all GPUs for as slow as the slowest one. */
+/* The search takes all GPUs for as slow as the slowest one. 0: not known. */
+static uint8_t ends_of(const struct recall *recall, const struct tccl_chain *rings, int n)
+{
+    struct tccl_side side = {0};
+    struct tccl_set set = {0};
+    double gbps;
+    for (int k = 0; k < n; k++)
+        tccl_side_add_chain(&side, &rings[k]);
+    for (int i = 0; i < side.count; i++)
+        if (tccl_set_add_again(&set, side.transfers[i]) != 0)
+            return 0;
+    return recall_set(recall, &set, &gbps) == 0
+               ? tccl_narrowed_ends(recall->narrowed, rings, n, gbps)
+               : 0;
+}
+
 static void find_ends(const struct recall *recall, struct tccl_table *table)
 {
     for (int i = 0; i < table->n_results; i++) {
         struct tccl_result *own = &table->results[i];
         const struct tccl_chain *rings = own->set ? own->set->rings : &own->chain;
         const int n = own->set ? own->set->n : own->chain.n_gpus > 0;
-        struct tccl_side side = {0};
-        struct tccl_set set;
-        double gbps;
-        for (int k = 0; k < n; k++)
-            tccl_side_add_chain(&side, &rings[k]);
-        if (n == 0 || !own->chain.closed || side.count > TCCL_MAX_SET)
-            continue;
-        set = tccl_set_sorted(side.transfers, side.count);
-        const uint8_t ends = recall_set(recall, &set, &gbps) == 0
-                                 ? tccl_narrowed_ends(recall->narrowed, rings, n, gbps)
-                                 : 0;
+        const uint8_t ends = n > 0 && own->chain.closed ? ends_of(recall, rings, n) : 0;
         if (ends && ends < tccl_result_ends(own))
             own->ends = ends;
     }
 }
 
-struct tccl_table *tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
-                                     const struct tccl_narrowed *narrowed, uint32_t gpus,
-                                     int (*progress)(void *context,
-                                                     const struct tccl_search_progress *progress),
-                                     void *context, struct tccl_error *err)
+/* Ring sets are annealed by what they are guessed to have: any, and two rings without bounces,
+ * which reach all of it, and share less that nobody has measured. What several rings gain over one
+ * is a guess twice. */
+static int find_sets(struct recall *recall, const struct tccl_machine *machine,
+                     const struct tccl_table *before, struct tccl_table *table,
+                     struct tccl_error *err)
 {
-    struct recall recall = {.sets = sets, .narrowed = narrowed};
+    const double single = tccl_table_ring(table)->bound; /* no ring of a set is faster */
+    const struct tccl_rings_rater rater = {rate, recall, machine, TCCL_CHAIN_RINGS * single};
+    cleanup_free struct tccl_ring_set *starts = calloc(TCCL_TABLE_STARTS, sizeof(*starts));
+    struct tccl_rings_result best = {.gbps = 0}, found;
+    double most = tccl_table_ring(table)->gbps;
+    if (!starts)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < (tccl_table_reads(before) ? 2 : 1) * TRIES; i++) {
+        const bool reads = i >= TRIES;
+        const int n = tccl_table_starts(before, true, reads, starts);
+        recall->direct = i % TRIES > 0;
+        const struct tccl_rings_options options = {.rater = &rater,
+                                                   .rings = recall->direct ? 2 : 0,
+                                                   .reads = reads,
+                                                   .gap = 0.01,
+                                                   .budget = SETS,
+                                                   .single_bound = single,
+                                                   .seed = (uint64_t)i + 1};
+        if (tccl_rings_find(NULL, table->gpus, true, &options, starts, n, &found, err) != 0)
+            return -1;
+        const double reached = found.gbps *
+                               tccl_reach(ends_of(recall, found.set.rings, found.set.n),
+                                          __builtin_popcount(table->gpus)) *
+                               (recall->direct ? DIRECT : SEVERAL);
+        if (found.set.n > 1 && reached > most) {
+            best = found;
+            most = reached;
+        }
+    }
+    if (best.gbps > 0)
+        tccl_table_keep_set(table, &best.set, best.gbps, best.gbps);
+    return 0;
+}
+
+struct tccl_table *
+tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
+                  const struct tccl_narrowed *narrowed, const struct tccl_table *before,
+                  int (*progress)(void *context, const struct tccl_search_progress *progress),
+                  void *context, struct tccl_error *err)
+{
+    struct recall recall = {
+        .sets = sets, .narrowed = narrowed, .progress = progress, .context = context};
     const struct tccl_meter meter = {.measure = measure, .context = &recall};
     const struct tccl_search_options options = {.gap = GAP,
                                                 .budget = BUDGET,
                                                 .others = TCCL_TABLE_OTHERS,
                                                 .reads = true,
-                                                .sets = SETS,
                                                 .alone = true,
                                                 .settle = 1,
                                                 .progress = progress,
@@ -160,11 +265,12 @@ struct tccl_table *tccl_recall_table(const struct tccl_machine *machine, struct 
     struct tccl_table *table = NULL;
     struct tccl_search *search = NULL;
     if (learn(&recall, machine, err) == 0) {
-        table = tccl_table_new(machine, gpus);
+        table = tccl_table_new(machine, before->gpus);
         search = tccl_search_new(machine, meter, NULL);
         if (!table || !search)
             tccl_fail(err, "out of memory");
-        if (!table || !search || tccl_search_table(search, table, &options, err) < 0)
+        if (!table || !search || tccl_search_table(search, table, &options, err) < 0 ||
+            (find_sets(&recall, machine, before, table, err) != 0 && !recall.stopped))
             tccl_table_free(tccl_steal(table));
         else
             find_ends(&recall, table);

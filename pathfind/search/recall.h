@@ -11,11 +11,19 @@
 #include "search/search.h"
 #include "search/setmap.h"
 
-/* The best rings of a GPU set of the node alone; of the rest of the table nothing counts. sets: all
- * that was measured without marks; a search's own members of it change. progress: as of a search,
- * or NULL. The caller frees; NULL with err. */
-struct tccl_table *tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
-                                     const struct tccl_narrowed *narrowed, uint32_t gpus,
-                                     int (*progress)(void *context,
-                                                     const struct tccl_search_progress *progress),
-                                     void *context, struct tccl_error *err);
+/* Of larger profiles that many sets count, those that were measured first: what says most. */
+enum { TCCL_RECALL_SETS = 4096 };
+
+/* Adds what was measured to a tccl_setmap (the context), if it was without marks, and there is room
+ * for it. Returns 0, or -1 without memory: for tccl_profile_sets. */
+int tccl_recall_note(void *sets, const struct tccl_set *set, const struct tccl_measurement *value);
+
+/* The best rings of a GPU set of the node alone; of the rest of the table nothing counts. before:
+ * what the profile has for the set; may P2P read there, it may here. sets: what was noted; a
+ * search's own members of it change. progress: as of a search, or NULL; it is asked while it
+ * learns, too. The caller frees; NULL with err. */
+struct tccl_table *
+tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
+                  const struct tccl_narrowed *narrowed, const struct tccl_table *before,
+                  int (*progress)(void *context, const struct tccl_search_progress *progress),
+                  void *context, struct tccl_error *err);

@@ -192,7 +192,7 @@ TEST(stopped)
     const char *path = check_intern(check_at("stopped.json"));
     CHECK_INT(json_dump_file(json, path, 0), 0);
     struct count sum = {0};
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < 12; round += CHECK_PART) {
         int left = 20 + 20 * round + random_below(&state, 20);
         struct tccl_fill_options what = {.progress = stop_in_pairs, .context = &left};
         struct count count = {0};
@@ -234,7 +234,7 @@ TEST(machines)
     unsigned long state = check_seed();
     struct count sum = {0};
     snprintf(cache, sizeof(cache), "%s", check_at("machines"));
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = state % CHECK_PART; i < COUNT(cases); i += CHECK_PART) {
         double noise = 0.01 * random_below(&state, 6);
         unsigned long seed = 1 + random_below(&state, 1000000);
         for (int times = 0; times < 2; times++, noise = 0) {
@@ -286,7 +286,7 @@ TEST(hidden)
     char path[PATH_MAX];
     snprintf(cache, sizeof(cache), "%s", check_at("hidden"));
     snprintf(path, sizeof(path), "%s", check_at("hidden.json"));
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 10; i += CHECK_PART) {
         const char *name = names[i % COUNT(names)];
         json_t *model = json_load_file(machine_file(name), 0, NULL);
         CHECK(model != NULL);

@@ -81,5 +81,10 @@ TEST(wanted)
     CHECK(own_wants(own, &wanted));
     CHECK_INT(wanted.gpus, 4 | 16);
     ask(own, conf, machine, 0, 5);
+    CHECK(own_is_wanted(own, &wanted));
     CHECK(!own_wants(own, &wanted));
+    /* What goes on is wanted no more once links were seen to be otherwise. */
+    since.narrowed.links[0].gbps[0] = 2;
+    own_since(own, &since);
+    CHECK(!own_is_wanted(own, &wanted));
 }

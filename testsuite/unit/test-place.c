@@ -14,7 +14,7 @@
 #include "search/place.h"
 #include "search/search.h"
 
-enum { ROUNDS = 120 };
+enum { ROUNDS = CHECK_ROUNDS(120) };
 
 #define ENOUGH 0.9 /* of the best single ring */
 #define LEFT 1.9   /* what is gained less may not be worth it: by a model, and more latency */
@@ -476,7 +476,7 @@ TEST(alike)
 {
     static const char *const names[] = {"amd-4gpu", "dual-8gpu", "turin-pex890", "lopsided-8gpu"};
     unsigned long state = check_seed();
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = state % CHECK_PART; i < COUNT(names); i += CHECK_PART) {
         check_baselines(load_machine(names[i]), 5);
         check_alike(load_machine(names[i]), 0, 2);
         check_alike(load_machine(names[i]), 1, 2);

@@ -41,7 +41,7 @@ static struct tccl_profile *fill(const char *name, const uint32_t *gpus, int n, 
 /* A machine, its profile, and one link of it that carries less. */
 struct trial {
     const char *name;
-    double noise;
+    double noise, noisy;
     const struct tccl_model *model, *now; /* as it was measured, and is */
     struct tccl_model_tables *fresh;
     struct tccl_profile *profile;
@@ -54,7 +54,7 @@ static struct {
     int cases, judged, below;
     double least;
 } sum;
-static int all_cases, all_below; /* with noise, of machines of which WANTED is wanted */
+static int all_cases, all_below; /* with noise */
 
 /* What the ring, or the rings, reach in truth that a table promises most of. */
 static double reach_of_best(const struct tccl_model *model, const struct tccl_table *table)
@@ -81,7 +81,7 @@ static double reach_of_best(const struct tccl_model *model, const struct tccl_ta
 
 /* What was measured with noise is no better than what it had on the whole machine; NCCL's own is
  * none of it, which may have gone by a link that carries less now. */
-static void compare(struct trial *trial, uint32_t gpus, double wanted)
+static void compare(struct trial *trial, uint32_t gpus)
 {
     const struct tccl_narrowed narrowed = {.n = 1, .links = {trial->link->narrow}};
     const struct tccl_machine *machine = tccl_model_machine(trial->now);
@@ -96,7 +96,7 @@ static void compare(struct trial *trial, uint32_t gpus, double wanted)
                  judged = reach_of(trial->now, ours, &told);
     if (!tccl_narrowed_suffices(before, ours, WANTED)) {
         owned(table) struct tccl_table *found =
-            tccl_recall_table(machine, &trial->measured.sets, &narrowed, gpus, NULL, NULL, ERR);
+            tccl_recall_table(machine, &trial->measured.sets, &narrowed, before, NULL, NULL, ERR);
         CHECK(found != NULL);
         if (found)
             tccl_narrowed_add(ours, found, NULL);
@@ -104,10 +104,10 @@ static void compare(struct trial *trial, uint32_t gpus, double wanted)
     const double has = reach_of(trial->now, ours, &retold);
     /* With noise several rings have to gain more over one, so that now and then one is taken which
      * has less: WANTED is of most then. */
-    const double least = trial->noise > 0 ? fmin(wanted, 0.8) : wanted;
+    const double least = trial->noise > 0 ? trial->noisy : WANTED;
     const bool fine = has >= least * could && has >= WANTED * judged && retold >= told;
     CHECK(fine);
-    if (trial->noise > 0 && wanted >= WANTED) {
+    if (trial->noise > 0) {
         all_cases++;
         all_below += has < WANTED * could;
     }
@@ -121,8 +121,7 @@ static void compare(struct trial *trial, uint32_t gpus, double wanted)
                could, judged / could, has / could);
 }
 
-static void try_link(struct trial *trial, struct link *link, const uint32_t *sets, int n,
-                     double wanted)
+static void try_link(struct trial *trial, struct link *link, const uint32_t *sets, int n)
 {
     owned(model) struct tccl_model *now = cut(trial->name, link, trial->part);
     if (!now)
@@ -133,13 +132,14 @@ static void try_link(struct trial *trial, struct link *link, const uint32_t *set
     trial->fresh = fresh;
     trial->link = link;
     for (int i = 0; i < n; i++)
-        compare(trial, sets[i], i == 0 ? wanted : WANTED);
+        compare(trial, sets[i]);
 }
 
-/* wanted: of all GPUs. */
-static void try_machine(const char *name, double noise, double wanted)
+/* noisy: what is wanted of each case with noise. */
+static void try_machine(const char *name, double noise, double noisy)
 {
-    struct trial trial = {.name = name, .noise = noise, .model = load_machine(name)};
+    struct trial trial = {
+        .name = name, .noise = noise, .noisy = noisy, .model = load_machine(name)};
     const struct tccl_machine *machine = tccl_model_machine(trial.model);
     const uint32_t all = (UINT32_C(1) << machine->n_gpus) - 1;
     const uint32_t sets[] = {all, all >> machine->n_gpus / 2, all & 0x5555,
@@ -152,7 +152,7 @@ static void try_machine(const char *name, double noise, double wanted)
     sum.least = INFINITY;
     for (int i = 0; i < LINKS; i++) {
         trial.part = rand() % 2 ? 0.5 : 0.125;
-        try_link(&trial, &links[rand() % n], sets, COUNT(sets), wanted);
+        try_link(&trial, &links[rand() % n], sets, COUNT(sets));
     }
     printf("%s, noise %g: %d cases; judged %d below %g, searched %d; least %.3f\n", name, noise,
            sum.cases, sum.judged, WANTED, sum.below, sum.least);
@@ -165,22 +165,83 @@ TEST(rings)
 {
     static const struct {
         const char *name;
-        double wanted;
-    } machines[] = {{"quad-8gpu", WANTED},
-                    {"amd-4gpu", WANTED},
-                    {"intel-4gpu", WANTED},
-                    {"dual-8gpu", WANTED},
-                    {"h100-8gpu", WANTED},
-                    {"epyc-nps4-4a100", WANTED},
-                    /* Two rings of opposite directions are best where a switch is left by another
-                     * one of its chip only; nothing of them was measured. Judged it is 0.12. */
-                    {"turin-pex890", 0.5}};
+        double noisy;
+    } machines[] = {{"quad-8gpu", 0.8},
+                    {"amd-4gpu", 0.8},
+                    {"intel-4gpu", 0.8},
+                    {"dual-8gpu", 0.8},
+                    {"h100-8gpu", 0.8},
+                    {"epyc-nps4-4a100", 0.8},
+                    /* Two rings that read are best where a switch is left by another one of its
+                     * chip only. Noise may have it that reading loses; then one that writes. */
+                    {"turin-pex890", 0.7}};
     static const double noises[] = {0, 0.03};
     srand((unsigned)check_seed());
     snprintf(cache, sizeof(cache), "%s", check_at("cache"));
-    for (size_t i = 0; i < COUNT(machines) * COUNT(noises); i++)
-        try_machine(machines[i / COUNT(noises)].name, noises[i % COUNT(noises)],
-                    machines[i / COUNT(noises)].wanted);
+    for (size_t i = (size_t)rand() % CHECK_PART; i < COUNT(machines) * COUNT(noises);
+         i += CHECK_PART)
+        try_machine(machines[i % COUNT(machines)].name, noises[i / COUNT(machines)],
+                    machines[i % COUNT(machines)].noisy);
     printf("with noise %d of %d below %g\n", all_below, all_cases, WANTED);
-    CHECK(all_below * 20 <= all_cases);
+    CHECK(all_below * 20 <= all_cases || CHECK_PART > 1);
+}
+
+static struct tccl_set set_at(int i)
+{
+    struct tccl_set set = {0};
+    tccl_set_add(&set, (tccl_transfer)(i / 100));
+    tccl_set_add(&set, (tccl_transfer)(200 + i % 100));
+    return set;
+}
+
+/* So many sets of a profile are kept; those that are known go on. */
+TEST(many)
+{
+    cleared_by(tccl_setmap_clear) struct tccl_setmap sets = {0};
+    const struct tccl_measurement value = {.gbps = 1}, marked = {.gbps = 1, .marks = 1};
+    for (int i = 0; i < TCCL_RECALL_SETS + 100; i++) {
+        const struct tccl_set set = set_at(i);
+        CHECK_INT(tccl_recall_note(&sets, &set, &marked), 0);
+        CHECK(!tccl_setmap_find(&sets, &set));
+        CHECK_INT(tccl_recall_note(&sets, &set, &value), 0);
+    }
+    const struct tccl_set first = set_at(0);
+    CHECK_INT(tccl_recall_note(&sets, &first, &value), 0);
+    CHECK_INT(tccl_setmap_find(&sets, &first)->measured, 2);
+    CHECK_INT(sets.count, TCCL_RECALL_SETS);
+}
+
+static int stop_at(void *context, const struct tccl_search_progress *progress UNUSED)
+{
+    int *left = context;
+    return (*left)-- > 0 ? TCCL_SEARCH_GO_ON : TCCL_SEARCH_STOP;
+}
+
+/* Told to stop while it learns, it does so at once; later, it has what was found so far. */
+TEST(stopped)
+{
+    const struct tccl_machine *machine = machine_of("turin-pex890");
+    const uint32_t all = 0xff;
+    const struct tccl_narrowed narrowed = {.n = 1,
+                                           .links = {{.gpus = 3, .gbps = {6.4, 6.7}, .reads = 1}}};
+    struct tccl_measured measured = {0};
+    snprintf(cache, sizeof(cache), "%s", check_at("stopped"));
+    struct tccl_profile *profile = fill("turin-pex890", &all, 1, 0, 1);
+    MUST(tccl_measured_load(profile, &measured, ERR) == 0 ? 0 : -1);
+    const struct tccl_table *before = tccl_profile_table(profile, all, ERR);
+    for (int at = 0; at < 3; at++) {
+        int left = at;
+        owned(table) struct tccl_table *none =
+            tccl_recall_table(machine, &measured.sets, &narrowed, before, stop_at, &left, ERR);
+        CHECK(!none);
+        CHECK_STR(check_err.text, "stopped");
+        CHECK_INT(left, -1);
+    }
+    int left = 400;
+    owned(table) struct tccl_table *some =
+        tccl_recall_table(machine, &measured.sets, &narrowed, before, stop_at, &left, ERR);
+    CHECK(some && tccl_table_ring(some)->gbps > 0 && left < 0);
+    tccl_measured_clear(&measured);
+    tccl_profile_close(profile);
+    check_remove(cache);
 }

@@ -28,19 +28,14 @@ struct fresh {
     struct tccl_table *recalled; /* found is that, */
     int64_t until_ms;            /* by then */
     bool searching;
-    atomic_bool ending;
+    atomic_bool ending, stale; /* nobody wants it any more */
 };
 
 static int follow(void *context, const struct tccl_search_progress *progress UNUSED)
 {
     const struct fresh *fresh = context;
-    return fresh->ending || tccl_now_ms() > fresh->until_ms ? TCCL_SEARCH_STOP : TCCL_SEARCH_GO_ON;
-}
-
-/* What was measured under marks says nothing of steps. */
-static int note(void *context, const struct tccl_set *set, const struct tccl_measurement *value)
-{
-    return value->marks == 0 && !tccl_setmap_note(context, set, value) ? -1 : 0;
+    return fresh->ending || fresh->stale || tccl_now_ms() > fresh->until_ms ? TCCL_SEARCH_STOP
+                                                                            : TCCL_SEARCH_GO_ON;
 }
 
 static struct tccl_table *recall(struct fresh *fresh)
@@ -54,9 +49,10 @@ static struct tccl_table *recall(struct fresh *fresh)
     if (tccl_profile_open(wanted->cache_dir, id, &profile, NULL) != 0)
         return NULL;
     fresh->until_ms = tccl_now_ms() + RECALL_MS;
-    if (tccl_profile_sets(profile, note, &sets, NULL, NULL) >= 0)
-        table = tccl_recall_table(&wanted->machine, &sets, &wanted->narrowed, wanted->gpus, follow,
-                                  fresh, NULL);
+    const struct tccl_table *before = tccl_profile_table(profile, wanted->gpus, NULL);
+    if (before && tccl_profile_sets(profile, tccl_recall_note, &sets, NULL, NULL) >= 0)
+        table = tccl_recall_table(&wanted->machine, &sets, &wanted->narrowed, before, follow, fresh,
+                                  NULL);
     tccl_setmap_clear(&sets);
     tccl_profile_close(profile);
     return table;
@@ -79,6 +75,7 @@ static void on_searched(void *task)
 {
     struct fresh *fresh = task;
     fresh->searching = false;
+    fresh->stale = false;
     if (!fresh->ending)
         own_found(fresh->daemon->own, &fresh->wanted, fresh->found);
     tccl_table_free(tccl_steal(fresh->recalled));
@@ -89,6 +86,8 @@ static void on_searched(void *task)
 
 void fresh_look(struct fresh *fresh)
 {
+    if (fresh && fresh->searching)
+        fresh->stale = !own_is_wanted(fresh->daemon->own, &fresh->wanted);
     if (!fresh || fresh->searching || !own_wants(fresh->daemon->own, &fresh->wanted))
         return;
     fresh->searching = pool_submit(fresh->pool, run_search, on_searched, fresh) == 0;

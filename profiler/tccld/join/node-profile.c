@@ -301,10 +301,15 @@ bool own_wants(struct own *own, struct own_wanted *wanted)
     return wanted->model || !tccl_profile_model(own->profile, NULL);
 }
 
+bool own_is_wanted(struct own *own, const struct own_wanted *wanted)
+{
+    return find_judged(own, wanted->gpus) && wanted->since == own->n_since;
+}
+
 void own_found(struct own *own, const struct own_wanted *wanted, const struct tccl_table *found)
 {
     struct judged *judged = find_judged(own, wanted->gpus);
-    if (!judged || !found || wanted->since != own->n_since ||
+    if (!found || !own_is_wanted(own, wanted) ||
         strcmp(judged->table->machine, found->machine) != 0)
         return;
     tccl_narrowed_add(judged->table, found, wanted->model ? own->model : NULL);

@@ -38,6 +38,8 @@ struct own_wanted {
 };
 /* Is there one that steps have asked for? */
 bool own_wants(struct own *own, struct own_wanted *wanted);
+/* Is it still? Not after another look at the links, or another profile. */
+bool own_is_wanted(struct own *own, const struct own_wanted *wanted);
 /* What was found for it; NULL: nothing. It is not wanted again. */
 void own_found(struct own *own, const struct own_wanted *wanted, const struct tccl_table *found);
 
