@@ -314,10 +314,20 @@ late_slurmd() { # NODE SECONDS SALLOC-OPTION... -- SRUN-OPTION...
 
 # Leaves these GPUs of the node free, and holds all others by jobs without a step.
 leave_free() { # NODE GPUS
-    local job gpu
+    local job gpu more=1 i
     user scancel --name=hold -w "$1"
     eventually "no GPU is held" no_holders "$1"
-    while user salloc --no-shell --immediate=2 -J hold -w "$1" -N1 -n1 --gpus=1 >/dev/null 2>&1; do :; done
+    while [ -n "$more" ]; do # several at once: an salloc that has its GPU looks for three seconds whether the node is ready
+        local holders=()
+        more=""
+        for ((i = 0; i < 8; i++)); do
+            user salloc --no-shell --immediate=2 -J hold -w "$1" -N1 -n1 --gpus=1 >/dev/null 2>&1 &
+            holders+=($!)
+        done
+        for i in "${holders[@]}"; do
+            wait "$i" && more=1 || true
+        done
+    done
     for job in $(user squeue -h -n hold -w "$1" -o %A); do
         gpu=$(admin scontrol -d show job "$job" | sed -nE 's/.*\(IDX:([0-9]+)\).*/\1/p')
         [[ ,$2, != *,$gpu,* ]] || user scancel "$job"
