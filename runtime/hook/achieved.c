@@ -12,7 +12,7 @@
 #include "verify/verify.h"
 
 enum {
-    PAIRS = 4,                  /* of events under way in a communicator */
+    PAIRS = SHIM_SAMPLED_FIRST, /* of events under way in a communicator */
     FAULTS = 3,                 /* after so many errors of the driver nothing is measured */
     SECOND_US = 1000000,        /* between samples */
     MINUTE_US = 60 * SECOND_US, /* between what tccld is told, at least */
@@ -72,7 +72,6 @@ struct load {
 
 struct shim_sample {
     void *start, *end; /* events, kept from sample to sample; NULL: not made yet */
-    bool under_way;
     int64_t begun_us;
     struct load load;
 };
@@ -95,6 +94,7 @@ static struct watch {
     bool reduces[SHIM_SIZES], gathers[SHIM_SIZES];
     unsigned counts[SHIM_SIZES];
     float gbps[SHIM_SIZES][SHIM_SAMPLES];
+    int oldest, under_way; /* of pairs, one behind the other */
     struct shim_sample pairs[PAIRS];
 } watches[SHIM_MEASURED];
 /* One thread at a time; others are not sampled. */
@@ -147,18 +147,16 @@ static void add(struct watch *watch, const struct shim_sample *sample, float ms)
     watch->sampled += (double)sample->load.on_bus;
 }
 
-/* Those that are done. */
+/* Those that are done, the oldest first: of what a program queues one is asked, not all. */
 static void collect(const struct driver *driver, struct watch *watch)
 {
-    for (int i = 0; i < PAIRS; i++) {
-        struct shim_sample *sample = &watch->pairs[i];
+    for (; watch->under_way > 0; watch->under_way--) {
+        struct shim_sample *sample = &watch->pairs[watch->oldest];
         float ms = 0;
-        if (!sample->under_way)
-            continue;
         int state = driver->query(sample->end);
         if (state == 600 /* CUDA_ERROR_NOT_READY */)
-            continue;
-        sample->under_way = false;
+            return;
+        watch->oldest = (watch->oldest + 1) % PAIRS;
         if (state != 0 || driver->elapsed(&ms, sample->start, sample->end) != 0)
             watch->faults++;
         else
@@ -358,13 +356,12 @@ static bool is_its(const struct watch *watch, const void *stream)
 static struct shim_sample *begin_sample(const struct driver *driver, struct watch *watch,
                                         void *stream)
 {
-    struct shim_sample *sample = NULL;
     collect(driver, watch);
-    for (int i = 0; i < PAIRS && !sample; i++)
-        if (!watch->pairs[i].under_way)
-            sample = &watch->pairs[i];
-    if (!sample || !is_its(watch, stream))
+    if (watch->under_way == PAIRS || !is_its(watch, stream))
         return NULL;
+    if (watch->under_way == 0) /* events are made where there are none: few, if nobody queues */
+        watch->oldest = 0;
+    struct shim_sample *sample = &watch->pairs[(watch->oldest + watch->under_way) % PAIRS];
     if (!make(driver, &sample->start) || !make(driver, &sample->end) ||
         driver->record(sample->start, stream) != 0) {
         watch->faults++;
@@ -508,7 +505,7 @@ void shim_achieved_stop(struct shim_sample *sample, void *stream, bool good)
         watch++;
     driver->exchange_mode(&mode);
     if (good && driver->record(sample->end, stream) == 0) {
-        sample->under_way = true;
+        watch->under_way++;
         watch->samples++;
     } else {
         watch->faults++; /* such as one that does not block: nothing is launched yet */
