@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_YEAR = -10000 };
-
-/* The parts read so far; -1: not given. Years since 1900 (NO_YEAR: not given), months from 0. */
+/* The parts read so far; -1: not given. Years since 1900 (so 1899 is none, as Slurm has it), months
+ * from 0. */
 struct moment {
     int year, month, day, hour, minute, second;
     bool exact; /* "now" plus or minus an offset: at is the result */
@@ -243,7 +242,7 @@ static int read_parts(const char *at, time_t now, struct moment *moment)
 
 int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_error *err)
 {
-    struct moment moment = {.year = NO_YEAR, .month = -1, .day = -1, .hour = -1, .minute = -1};
+    struct moment moment = {.year = -1, .month = -1, .day = -1, .hour = -1, .minute = -1};
     bool seconds = !strncasecmp(text, "uts", 3), good;
     if (seconds) { /* since 1970 */
         char *end;
@@ -258,7 +257,7 @@ int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_er
             moment.hour = moment.minute = 0;
         if (moment.month < 0)
             set_day(&moment, now);
-        if (moment.year == NO_YEAR)
+        if (moment.year == -1)
             moment.year = moment.month > today.tm_mon ? today.tm_year - 1 : today.tm_year;
         *result = moment.at;
         good = moment.exact || make_time(&moment, result) == 0;

@@ -155,10 +155,8 @@ static void compare(const char *text, int *taken)
                  (long long)got);
         return;
     }
-    struct tm fields;
-    localtime_r(&got, &fields);
-    if (labs(expected - now) > 99999999999 || (ours == 0 && fields.tm_year == -1))
-        return; /* such an offset is refused here; 1899, 1900 less 1, is no year to Slurm */
+    if (labs(expected - now) > 99999999999)
+        return; /* such an offset is refused here */
     ++*taken;
     CHECK_NO(ours != 0 || (got != expected && !is_same_clock(got, expected)),
              "'%s' at %lld (%s): %lld, Slurm says %lld: %s\n", text, (long long)now, getenv("TZ"),
