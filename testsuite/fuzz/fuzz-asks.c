@@ -7,7 +7,7 @@
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/joint.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/join/running.h"
 #include "tccld/net/link.h"
 

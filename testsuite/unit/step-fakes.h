@@ -10,7 +10,7 @@
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/evidence-file.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/running.h"
 #include "tccld/join/step.h"

@@ -174,7 +174,7 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
                           .at_ms = now_ms + rand() % 20,
                           .deadline = deadline,
                           .lost = losses && rand() % 8 == 0};
-    CHECK_INT(tree_parent(node_of(daemon)->step.node), node_of(link->to)->step.node);
+    CHECK_INT(node_tree_parent(node_of(daemon)->step.node), node_of(link->to)->step.node);
     link->connection.link = link;
     return links[n_links++] = link;
 }
@@ -279,7 +279,7 @@ static void begin(int count)
         node->daemon.agreements = agree_new(&node->daemon);
         snprintf(node->conf.node, sizeof(node->conf.node), "n%d", i + 1);
         snprintf(node->names, sizeof(node->names), "n[1-%d]", count);
-        snprintf(node->parent, sizeof(node->parent), "n%d", tree_parent(i) + 1);
+        snprintf(node->parent, sizeof(node->parent), "n%d", node_tree_parent(i) + 1);
         node->step.nodes = node->names;
         node->step.parent = node->parent;
     }

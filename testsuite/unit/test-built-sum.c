@@ -26,11 +26,11 @@ static void add_up(int node, int n, struct built_sum *sum)
     sum->later = later[node];
     if (slowed[node])
         snprintf(sum->slowed, sizeof(sum->slowed), "n%d is slowed down", node + 1);
-    for (int c = node; (c = tree_next_child(node, c, n)) >= 0;) {
+    for (int c = node; (c = node_tree_next_child(node, c, n)) >= 0;) {
         struct built_sum below, read;
         add_up(c, n, &below);
         cleanup_json json_t *json = built_sum_to_json(&below);
-        CHECK_OK(built_sum_from_json(json, c, tree_end(c, n), &read, ERR));
+        CHECK_OK(built_sum_from_json(json, c, node_tree_end(c, n), &read, ERR));
         built_sum_append(sum, &read);
     }
 }

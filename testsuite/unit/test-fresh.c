@@ -6,7 +6,7 @@
 #include "owned.h"
 #include "profile/cache.h"
 #include "search/model-table.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 
 OWNED(own, struct own, own_free)
 OWNED(profile, struct tccl_profile, tccl_profile_close)

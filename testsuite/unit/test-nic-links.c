@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "check.h"
 #include "doctor/since.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 

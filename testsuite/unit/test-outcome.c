@@ -405,14 +405,15 @@ TEST(trials)
         CHECK_INT(outcome.state, trial ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
         CHECK(trial == outcome.measure && trial == !outcome.ring && !(trial && outcome.groups));
         CHECK(trial == (strncmp(outcome.reason, "trial: NCCL's own choice", 24) == 0));
-        CHECK(trial == trial_draws(&(struct tccl_step_key){.cluster = "c", .job = job}, "trial",
-                                   asks.trial));
+        CHECK(trial == evidence_draws(&(struct tccl_step_key){.cluster = "c", .job = job}, "trial",
+                                      asks.trial));
         /* A component of a heterogeneous job is its leader's. */
         CHECK(trial ==
-              trial_draws(&(struct tccl_step_key){.cluster = "c", .job = 99999, .het_job = job},
-                          "trial", asks.trial));
-        CHECK(!trial || trial_draws(&asks.key, "trial", 9000)); /* more are the same and others */
-        CHECK(!trial_draws(&asks.key, "trial", 0));
+              evidence_draws(&(struct tccl_step_key){.cluster = "c", .job = 99999, .het_job = job},
+                             "trial", asks.trial));
+        CHECK(!trial ||
+              evidence_draws(&asks.key, "trial", 9000)); /* more are the same and others */
+        CHECK(!evidence_draws(&asks.key, "trial", 0));
         cleanup_json json_t *json = outcome_to_json(&outcome, &asks.key, 0, 2);
         CHECK_OK(tccl_plan_from_json(json, &asks.key, 0, 2, &read, ERR));
         CHECK(read.measure == trial && read.cause == outcome.cause);

@@ -71,7 +71,7 @@ static void begin_rig(int node, int n_nodes)
     rig.n_connections = rig.joined = 0;
     rig.node = node;
     rig.n_nodes = n_nodes;
-    rig.parent = tree_parent(node);
+    rig.parent = node_tree_parent(node);
     fake_put = fake_made = fake_metrics = fake_plans = 0;
     fake_disk_full = fake_no_profile = false;
     fake_solution = TCCL_STATE_PLANNED;
@@ -200,7 +200,7 @@ static void do_merge(int which)
 {
     int node = rig.node, steps = rand() % NODES;
     for (int i = 0, next; i <= steps; i++)
-        node = (next = tree_next_child(rig.node, node, rig.n_nodes)) < 0 ? node : next;
+        node = (next = node_tree_next_child(rig.node, node, rig.n_nodes)) < 0 ? node : next;
     if (node == rig.node)
         return;
     cleanup_json json_t *message = new_report("merge", which, node);
@@ -218,7 +218,7 @@ static void do_merge(int which)
 /* Of the parent, with names, or of a child. */
 static void do_here(int which)
 {
-    int end = tree_end(rig.node, rig.n_nodes);
+    int end = node_tree_end(rig.node, rig.n_nodes);
     cleanup_json json_t *message = new_report("here", which, rig.node);
     if (rand() % 2) {
         cleanup_free char *names =
@@ -271,7 +271,7 @@ static json_t *plan_of(int which, enum tccl_state state)
                                    .first = rig.node,
                                    .choices = choices};
     struct tccl_step_key key = key_of(which);
-    return tccl_plan_to_json(&outcome, &key, rig.node, tree_end(rig.node, rig.n_nodes));
+    return tccl_plan_to_json(&outcome, &key, rig.node, node_tree_end(rig.node, rig.n_nodes));
 }
 
 static json_t *new_plan(int which)

@@ -169,7 +169,7 @@ static void begun_before(struct agreement *agreement, int64_t age_ms)
 static struct agreement *begin(struct agreements *agreements, struct running_step *step,
                                uint64_t comm)
 {
-    size_t places = (size_t)tree_children(step->node, step->n_nodes) + 1;
+    size_t places = (size_t)node_tree_children(step->node, step->n_nodes) + 1;
     struct agreement *agreement = calloc(1, sizeof(*agreement) + places * sizeof(struct place));
     if (!agreement)
         return NULL;
@@ -182,7 +182,7 @@ static struct agreement *begin(struct agreements *agreements, struct running_ste
     agreement->step = step;
     agreement->comm = comm;
     agreement->begun = INT64_MAX;
-    for (int c = step->node; c >= 0; c = tree_next_child(step->node, c, step->n_nodes))
+    for (int c = step->node; c >= 0; c = node_tree_next_child(step->node, c, step->n_nodes))
         agreement->places[agreement->n_places++].node = c;
     TAILQ_INSERT_TAIL(&agreements->list, agreement, link);
     agreements->count++;
@@ -282,8 +282,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
         drop(agreement);
         return;
     }
-    tccl_hosts_name(agreement->step->nodes, late ? late->node : tree_parent(agreement->step->node),
-                    name);
+    tccl_hosts_name(agreement->step->nodes,
+                    late ? late->node : node_tree_parent(agreement->step->node), name);
     snprintf(why, sizeof(why), "%s has not said in time that it builds the rings", name);
     give_up(agreement, LATE, why);
 }

@@ -5,7 +5,7 @@
 #include "client/outcome.h"
 #include "client/step-fields.h"
 #include "ring/groups.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/join/running.h"
 
 /* A step's plan, or none for groups alone (ring), is about to be given out: its record gets all

@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/node-profile.h"
 #include "tccld/join/node-tree.h"
+#include "tccld/join/own.h"
 #include "tccld/join/planfile.h"
 #include "tccld/main/metrics.h"
 #include "tccld/main/run-dir.h"
@@ -190,7 +190,7 @@ void answer_children(struct step *step)
         struct child *child = &step->children[i];
         if (child->connection)
             send_plan(child->connection, &step->outcome, &step->key, child->node,
-                      tree_end(child->node, step->n_nodes));
+                      node_tree_end(child->node, step->n_nodes));
         child_clear(child);
     }
 }

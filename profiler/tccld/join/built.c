@@ -98,7 +98,7 @@ void built_drop(struct running_step *step)
 
 static int end_of(const struct verdict *verdict, int node)
 {
-    return tree_end(node, verdict->step->n_nodes);
+    return node_tree_end(node, verdict->step->n_nodes);
 }
 
 static void add_up(const struct verdict *verdict, struct built_sum *sum)
@@ -410,12 +410,12 @@ static struct verdict *of_step(struct running *running, struct running_step *ste
     if (!verdict || verdict == step->verdict)
         return verdict;
     verdict->below =
-        calloc((size_t)tree_children(step->node, step->n_nodes) + 1, sizeof(*verdict->below));
+        calloc((size_t)node_tree_children(step->node, step->n_nodes) + 1, sizeof(*verdict->below));
     if (!verdict->below) {
         free(verdict);
         return NULL;
     }
-    for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)
+    for (int c = step->node; (c = node_tree_next_child(step->node, c, step->n_nodes)) >= 0;)
         verdict->below[verdict->n_below++].node = c;
     verdict->running = running;
     verdict->step = step;

@@ -25,10 +25,10 @@ void child_clear(struct child *child)
 int children_init(struct step *step)
 {
     step->children =
-        calloc((size_t)tree_children(step->node, step->n_nodes) + 1, sizeof(*step->children));
+        calloc((size_t)node_tree_children(step->node, step->n_nodes) + 1, sizeof(*step->children));
     if (!step->children)
         return -1;
-    for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)
+    for (int c = step->node; (c = node_tree_next_child(step->node, c, step->n_nodes)) >= 0;)
         step->children[step->n_children++] = (struct child){.node = c, .step = step};
     return 0;
 }
@@ -123,7 +123,8 @@ static int take_merge(struct step *step, struct child **child, struct connection
     }
     if (claims_hear(step, json, err) != 0)
         return -1;
-    merge = merge_from_json(json, (*child)->node, tree_end((*child)->node, step->n_nodes), err);
+    merge =
+        merge_from_json(json, (*child)->node, node_tree_end((*child)->node, step->n_nodes), err);
     if (!merge)
         return -1;
     step->n_arrived += !(*child)->merge;
@@ -141,7 +142,7 @@ static struct step *step_of(struct daemon *daemon, const struct report *report,
 {
     if (!report->reason)
         steps_forget_ended(daemon->steps, &report->key);
-    struct step *step = steps_get(daemon->steps, &report->key, tree_parent((int)report->node),
+    struct step *step = steps_get(daemon->steps, &report->key, node_tree_parent((int)report->node),
                                   (int)report->n_nodes, (int)report->timeout_ms, err);
     if (step && !step_enter(step, STEP_MERGE))
         return tccl_fail_null(err, "the step is %s", phase_name(step->phase));

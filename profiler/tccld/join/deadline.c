@@ -22,7 +22,7 @@ int64_t deadline_report(const struct step *step)
 {
     int64_t all = step->timeout_ms;
     return step->end - less(MERGING_MS, all * 2 / 5) -
-           less(LEVEL_MS, all / 20) * tree_depth(step->node);
+           less(LEVEL_MS, all / 20) * node_tree_depth(step->node);
 }
 
 int64_t deadline_plan(const struct step *step)

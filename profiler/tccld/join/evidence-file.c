@@ -269,7 +269,7 @@ void evidence_apply(struct daemon *daemon, struct tccl_outcome *outcome,
     if (outcome->state != TCCL_STATE_PLANNED || !conf->evidence || !evidence || !evidence->table ||
         !evidence_leaves(evidence->table, (uint64_t)outcome->subject, join->uid,
                          conf->evidence_users) ||
-        trial_draws(&join->key, "again", EVIDENCE_RETURN))
+        evidence_draws(&join->key, "again", EVIDENCE_RETURN))
         return;
     outcome_measure_own(outcome);
     tccl_outcome_say(outcome, TCCL_REASON_EVIDENCE,

@@ -249,7 +249,7 @@ bool evidence_leaves(const struct evidence_table *table, uint64_t subject, uid_t
     return known && evidence_look(table, subject, users).off;
 }
 
-bool trial_draws(const struct tccl_step_key *key, const char *what, int share)
+bool evidence_draws(const struct tccl_step_key *key, const char *what, int share)
 {
     char text[TCCL_KEY_CLUSTER + 64];
     int length = snprintf(text, sizeof(text), "%.32s %s %u", what, key->cluster,

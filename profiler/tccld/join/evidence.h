@@ -99,4 +99,4 @@ bool evidence_leaves(const struct evidence_table *table, uint64_t subject, uid_t
  * leader's): alike for all steps of a job, requeued or not, on all nodes, whatever node decides;
  * and known to whoever knows the number, who may as well ask for a ring. */
 enum { TRIAL_WHOLE = 100000 };
-bool trial_draws(const struct tccl_step_key *key, const char *what, int share);
+bool evidence_draws(const struct tccl_step_key *key, const char *what, int share);

@@ -13,7 +13,7 @@
 #include "profile/cache.h"
 #include "search/model-table.h"
 #include "search/recall.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/main/threads.h"
 
 enum { STOP_MS = 100, NICE = 19, RECALL_MS = 60000 };

@@ -11,7 +11,7 @@
 #include "client/step-json.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/main/metrics.h"
 
 /* The policy says no by what every node knows: no node needs to be told, and the root keeps the

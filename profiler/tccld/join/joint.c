@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 
 enum { SECOND_MS = 1000 };
 

@@ -17,7 +17,7 @@
 #include "discover/sysfs.h"
 #include "doctor/since.h"
 #include "tccld/join/fresh.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 #include "tccld/main/threads.h"

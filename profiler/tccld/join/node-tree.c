@@ -14,7 +14,7 @@ static long lowest(int node, int n_nodes)
     return weight;
 }
 
-int tree_parent(int node)
+int node_tree_parent(int node)
 {
     if (node == 0)
         return -1;
@@ -22,7 +22,7 @@ int tree_parent(int node)
     return (int)(node / above * above);
 }
 
-int tree_depth(int node)
+int node_tree_depth(int node)
 {
     int depth = 0;
     for (; node > 0; node /= TREE_FAN)
@@ -30,22 +30,22 @@ int tree_depth(int node)
     return depth;
 }
 
-int tree_end(int node, int n_nodes)
+int node_tree_end(int node, int n_nodes)
 {
     long end = node + lowest(node, n_nodes);
     return end < n_nodes ? (int)end : n_nodes;
 }
 
-int tree_next_child(int node, int child, int n_nodes)
+int node_tree_next_child(int node, int child, int n_nodes)
 {
-    int next = child == node ? node + 1 : tree_end(child, n_nodes);
-    return next < tree_end(node, n_nodes) ? next : -1;
+    int next = child == node ? node + 1 : node_tree_end(child, n_nodes);
+    return next < node_tree_end(node, n_nodes) ? next : -1;
 }
 
-int tree_children(int node, int n_nodes)
+int node_tree_children(int node, int n_nodes)
 {
     int count = 0;
-    for (int c = node; (c = tree_next_child(node, c, n_nodes)) >= 0;)
+    for (int c = node; (c = node_tree_next_child(node, c, n_nodes)) >= 0;)
         count++;
     return count;
 }
@@ -78,7 +78,8 @@ struct running_step *tree_told(const struct running *running, const json_t *json
         if (ended->verdict && ended->start == start && tccl_key_equal(&ended->key, &key))
             step = ended;
     }
-    if (step && step->n_nodes == n_nodes && below < n_nodes && tree_parent(*node) == step->node)
+    if (step && step->n_nodes == n_nodes && below < n_nodes &&
+        node_tree_parent(*node) == step->node)
         return step;
     return tccl_fail_null(err, "no such step has a plan here, above node %d of %d", *node,
                           (int)n_nodes);

@@ -6,13 +6,13 @@
 enum { TREE_FAN = 16 };
 
 /* How many children a node has. */
-int tree_children(int node, int n_nodes);
+int node_tree_children(int node, int n_nodes);
 /* The parent's index; -1 for the root. */
-int tree_parent(int node);
+int node_tree_parent(int node);
 /* 0 for the root. */
-int tree_depth(int node);
+int node_tree_depth(int node);
 /* The node behind the last one of the range that node heads: [node, end). */
-int tree_end(int node, int n_nodes);
+int node_tree_end(int node, int n_nodes);
 /* The child of node after child (give node itself for the first), ascending; -1 after the last. The
  * ranges of the children follow on each other. */
-int tree_next_child(int node, int child, int n_nodes);
+int node_tree_next_child(int node, int child, int n_nodes);

@@ -19,7 +19,7 @@
 #include "client/step-fields.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/evidence.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 
 enum { FORMAT_NODES = 2048 /* rings of more nodes are not written out */ };
 
@@ -308,7 +308,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
         return;
     }
     name_subject(outcome, ring, runs, n_runs);
-    if (trial_draws(&join->key, "trial", join->trial)) {
+    if (evidence_draws(&join->key, "trial", join->trial)) {
         outcome_measure_own(outcome);
         tccl_outcome_say(outcome, TCCL_REASON_TRIAL,
                          "trial: NCCL's own choice in place of a ring of %.1f GB/s, to compare "

@@ -14,7 +14,7 @@
 #include "gres/gres.h"
 #include "gres/slurm-conf.h"
 #include "tccld/join/evidence-file.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/journal/journal.h"
 
 enum {

@@ -33,12 +33,12 @@ static link_done on_answer, on_busy;
 /* The names below node, and that of its parent, as far as they are known here. Returns 0 or -1. */
 static int put_names(const struct step *step, int node, json_t *message)
 {
-    const char *above = node > 0 ? step_name(step, tree_parent(node)) : NULL;
+    const char *above = node > 0 ? step_name(step, node_tree_parent(node)) : NULL;
     char *const *names = step_names(step, node);
     if (step->rounds > 1 || !names)
         return 0;
-    cleanup_free char *list =
-        tccl_hosts_fold((const char *const *)names, (size_t)(tree_end(node, step->n_nodes) - node));
+    cleanup_free char *list = tccl_hosts_fold((const char *const *)names,
+                                              (size_t)(node_tree_end(node, step->n_nodes) - node));
     if (!list)
         return -1;
     if (above && json_object_set_new(message, "parent", json_string(above)) != 0)
@@ -249,7 +249,7 @@ void probe_late(struct step *step)
         step->rounds++;
         step->ask_at = now + REPEAT_MS;
         if (step->phase != STEP_PROBING)
-            ask(step, tree_parent(step->node), &step->above);
+            ask(step, node_tree_parent(step->node), &step->above);
         /* Children that have come are asked from the second time on: one that dies then is not
          * waited for either. */
         for (int i = 0; step->phase == STEP_PROBING && i < step->n_children; i++)
@@ -301,7 +301,7 @@ void probe_give_up(struct step *step)
 static void learn_names(struct step *step, const json_t *json)
 {
     const char *list = NULL, *parent = NULL;
-    size_t size = (size_t)(tree_end(step->node, step->n_nodes) - step->node);
+    size_t size = (size_t)(node_tree_end(step->node, step->n_nodes) - step->node);
     if (step_names(step, step->node) ||
         tccl_get_optional_text(json, "nodes", TCCL_MAX_NODE_LIST, &list, NULL) != 0 || !list ||
         tccl_get_optional_text(json, "parent", TCCL_HOST_NAME, &parent, NULL) != 0 ||

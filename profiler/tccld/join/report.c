@@ -33,7 +33,8 @@ static json_t *new_message(const struct step *step, const struct merge *merge,
                     tccl_message_put_reason(message, cause) != 0)) ||
         (step->required && json_object_set_new(message, "required", json_true()) != 0))
         return tccl_fail_null(err, "out of memory");
-    if (step->join && step->join->launch == TCCL_LAUNCH_BELOW && tree_parent(step->node) == 0 &&
+    if (step->join && step->join->launch == TCCL_LAUNCH_BELOW &&
+        node_tree_parent(step->node) == 0 &&
         json_object_set_new(message, "join", tccl_join_to_json(step->join, err)) != 0)
         return NULL;
     return tccl_steal(message);
@@ -74,7 +75,7 @@ void report_lost(struct step *step, const struct tccl_error *err)
 static int read_plan(struct step *step, const json_t *answer, struct tccl_outcome *outcome,
                      struct tccl_error *err)
 {
-    int end = tree_end(step->node, step->n_nodes);
+    int end = node_tree_end(step->node, step->n_nodes);
     if (tccl_plan_from_json(answer, &step->key, step->node, end, outcome, err) == 0)
         return 0;
     tccl_fail_because(err, TCCL_REASON_PLAN_LOST);

@@ -412,7 +412,7 @@ struct running_step *running_begin(struct running *running, const struct tccl_st
                                    const char *stepd)
 {
     struct running_step *step = calloc(1, sizeof(*step));
-    int parent = tree_parent(join->node);
+    int parent = node_tree_parent(join->node);
     char *nodes = join->nodes
                       ? tccl_hosts_fold((const char *const *)join->nodes, (size_t)join->n_nodes)
                       : NULL;

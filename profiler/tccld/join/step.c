@@ -48,7 +48,7 @@ void step_begin(struct step *step, struct tccl_step *message)
     step->uid = message->uid;
     step->required |= message->mode == TCCL_MODE_REQUIRE;
     free(step->parent);
-    step->parent = step->node > 0 ? strdup(message->nodes[tree_parent(step->node)]) : NULL;
+    step->parent = step->node > 0 ? strdup(message->nodes[node_tree_parent(step->node)]) : NULL;
     if (step_is_open(step)) {
         deadline_expect(step, message->timeout_ms);
         deadline_await(step);

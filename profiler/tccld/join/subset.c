@@ -9,7 +9,7 @@
 #include "tccld/join/alongside.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/joint.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 
 enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
 

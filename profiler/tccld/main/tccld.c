@@ -20,7 +20,7 @@
 #include "tccld/join/fresh.h"
 #include "tccld/join/joint.h"
 #include "tccld/join/nic-links.h"
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 #include "tccld/join/running.h"
 #include "tccld/join/step.h"
 #include "tccld/journal/journal.h"

@@ -1,6 +1,6 @@
 /* Node classes of this node, by GPU set, from its description and its profile. Both are read again
  * when they have changed on disk, so that neither needs a restart. */
-#include "tccld/join/node-profile.h"
+#include "tccld/join/own.h"
 
 #include <errno.h>
 #include <math.h>

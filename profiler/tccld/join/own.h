@@ -1,4 +1,4 @@
-/* node-profile.h: this node: its description, its profile, and the class it is with some of its
+/* own.h: this node: its description, its profile, and the class it is with some of its
  * GPUs. */
 #pragma once
 
