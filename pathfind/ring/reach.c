@@ -10,12 +10,18 @@ struct blocks {
     struct tccl_block list[TCCL_MAX_SIDE];
 };
 
-static void find_blocks(const struct tccl_chain *rings, int n, struct blocks *blocks)
+/* What a ring does twice, as by NICs, counts twice. Returns 0, or -1: there is no room for all. */
+static int find_blocks(const struct tccl_chain *rings, int n, struct blocks *blocks)
 {
-    blocks->side.rings = blocks->side.count = 0;
-    for (int i = 0; i < n; i++)
-        tccl_side_add_chain(&blocks->side, &rings[i]);
+    struct tccl_set walk;
+    blocks->side.rings = blocks->side.count = blocks->n = 0;
+    for (int i = 0; i < n; i++) {
+        tccl_chain_walk(&rings[i], &walk);
+        if (tccl_side_add(&blocks->side, &walk) != 0)
+            return -1;
+    }
     blocks->n = tccl_side_blocks(&blocks->side, blocks->list);
+    return 0;
 }
 
 struct rater {
@@ -66,7 +72,8 @@ uint8_t tccl_ends_by(int (*rates)(const void *context, const tccl_transfer *tran
     const struct tccl_side *side = &blocks.side;
     bool all[TCCL_MAX_SIDE], sent[TCCL_MAX_SIDE] = {false}, received[TCCL_MAX_SIDE] = {false};
     double busy[TCCL_MAX_SIDE], first[TCCL_MAX_SIDE], last[TCCL_MAX_SIDE], step = 0, round = 0;
-    find_blocks(rings, n, &blocks);
+    if (find_blocks(rings, n, &blocks) != 0)
+        return 0;
     for (int i = 0; i < side->count; i++)
         all[i] = true;
     for (int i = 0; i < blocks.n; i++) {
@@ -105,7 +112,8 @@ void tccl_ends_sides(const struct tccl_chain *rings, int n, struct tccl_side *se
                      struct tccl_side *received)
 {
     struct blocks blocks;
-    find_blocks(rings, n, &blocks);
+    if (find_blocks(rings, n, &blocks) != 0)
+        return;
     for (int i = 0; i < blocks.n; i++) {
         if (blocks.list[i].sends >= 0)
             sent->transfers[sent->count++] = blocks.side.transfers[blocks.list[i].sends];
@@ -122,7 +130,8 @@ uint8_t tccl_ends_measured(double all, double sent, double received)
 uint8_t tccl_ends_most(const struct tccl_chain *rings, int n)
 {
     struct blocks blocks;
-    find_blocks(rings, n, &blocks);
+    if (find_blocks(rings, n, &blocks) != 0)
+        return TCCL_ENDS_MOST;
     for (int i = 0; i < blocks.n; i++)
         if (blocks.list[i].sends >= 0 && blocks.list[i].receives >= 0)
             return TCCL_ENDS_MOST;

@@ -110,11 +110,10 @@ static int rate(void *context, const tccl_transfer *transfers, int count, double
         return -1;
     if (tccl_foretell_each(recall->foretell, transfers, count, gbps) != 0)
         return tccl_fail(err, "out of memory");
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         slowest = gbps[i] < gbps[slowest] ? i : slowest;
-        gbps[i] = fmax(gbps[i], all.gbps);
-    }
-    gbps[slowest] = all.gbps;
+    for (int i = 0; i < count; i++)
+        gbps[i] = i == slowest ? all.gbps : fmax(gbps[i], all.gbps);
     for (int i = 0; i < count && count > 1 && recall->direct; i++)
         if (tccl_transfer_target(transfers[i]).kind == TCCL_MEMORY)
             gbps[i] *= AVOIDED;
@@ -211,11 +210,14 @@ static int find_sets(struct recall *recall, const struct tccl_machine *machine,
                      const struct tccl_table *before, struct tccl_table *table,
                      struct tccl_error *err)
 {
-    const double single = tccl_table_ring(table)->bound; /* no ring of a set is faster */
+    const struct tccl_result *ring = tccl_table_ring(table);
+    /* No ring of a set is faster; or so it is taken, where the search had no time to prove it. */
+    const double single = isfinite(ring->bound) ? ring->bound : ring->gbps;
     const struct tccl_rings_rater rater = {rate, recall, machine, TCCL_CHAIN_RINGS * single};
     cleanup_free struct tccl_ring_set *starts = calloc(TCCL_TABLE_STARTS, sizeof(*starts));
     struct tccl_rings_result best = {.gbps = 0}, found;
-    double most = tccl_table_ring(table)->gbps;
+    double most = ring->gbps * tccl_reach(ends_of(recall, &ring->chain, ring->chain.n_gpus > 0),
+                                          __builtin_popcount(table->gpus));
     if (!starts)
         return tccl_fail(err, "out of memory");
     for (int i = 0; i < (tccl_table_reads(before) ? 2 : 1) * TRIES; i++) {
@@ -241,7 +243,7 @@ static int find_sets(struct recall *recall, const struct tccl_machine *machine,
         }
     }
     if (best.gbps > 0)
-        tccl_table_keep_set(table, &best.set, best.gbps, best.gbps);
+        tccl_table_keep_set(table, &best.set, best.gbps, INFINITY); /* guesses prove nothing */
     return 0;
 }
 

@@ -166,8 +166,9 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
         double *alone = &finder->alone[side.transfers[i]];
         if (*alone <= 0) {
             finder->result->rated++;
-            if (rate_transfers(finder, &side.transfers[i], 1, alone) != 0)
-                return 1;
+            int status = rate_transfers(finder, &side.transfers[i], 1, alone);
+            if (status != 0)
+                return status < 0 && finder->options->rater ? -1 : 1;
         }
         if (side.rings * *alone < finder->floor)
             return 1;

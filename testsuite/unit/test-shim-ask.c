@@ -199,6 +199,14 @@ TEST(deadline)
     CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + 20000, &chain, &why), -1);
     stop(&slow);
     CHECK(why.text[0]);
+    /* It is waited for until then, not to the millisecond before: decide.c looks at the clock. */
+    for (int i = 0; i < 20; i++) {
+        const int64_t until = shim_now_us() + 5500;
+        start(&silent);
+        CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, until, &chain, NULL), -1);
+        CHECK(shim_now_us() >= until);
+        stop(&silent);
+    }
 }
 
 /* ---- nobody there ---- */

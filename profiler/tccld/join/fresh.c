@@ -5,14 +5,15 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <event2/event.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "profile/cache.h"
 #include "search/model-table.h"
 #include "search/recall.h"
+#include "search/setmap.h"
 #include "tccld/join/own.h"
 #include "tccld/main/threads.h"
 
@@ -21,39 +22,55 @@ enum { STOP_MS = 100, NICE = 19, RECALL_MS = 60000 };
 struct fresh {
     struct daemon *daemon;
     struct pool *pool;
-    struct own_wanted wanted; /* the thread's, while it searches */
+    struct own_wanted wanted; /* the thread's, while it searches, */
+    struct tccl_setmap sets;  /* and this */
     struct tccl_model *model;
     struct tccl_model_tables *tables;
     const struct tccl_table *found;
     struct tccl_table *recalled; /* found is that, */
-    int64_t until_ms;            /* by then */
+    int64_t until_ms;            /* by then, of the thread's own time */
     bool searching;
     atomic_bool ending, stale; /* nobody wants it any more */
 };
 
+/* What the thread has had of a processor: jobs may leave it little. */
+static int64_t own_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static int follow(void *context, const struct tccl_search_progress *progress UNUSED)
 {
     const struct fresh *fresh = context;
-    return fresh->ending || fresh->stale || tccl_now_ms() > fresh->until_ms ? TCCL_SEARCH_STOP
-                                                                            : TCCL_SEARCH_GO_ON;
+    return fresh->ending || fresh->stale || own_ms() > fresh->until_ms ? TCCL_SEARCH_STOP
+                                                                       : TCCL_SEARCH_GO_ON;
+}
+
+/* A tccl_recall_note that ends with the search. */
+static int note(void *context, const struct tccl_set *set, const struct tccl_measurement *value)
+{
+    struct fresh *fresh = context;
+    return follow(fresh, NULL) == TCCL_SEARCH_STOP ? -1
+                                                   : tccl_recall_note(&fresh->sets, set, value);
 }
 
 static struct tccl_table *recall(struct fresh *fresh)
 {
     const struct own_wanted *wanted = &fresh->wanted;
-    struct tccl_setmap sets = {0};
     struct tccl_profile *profile;
     struct tccl_table *table = NULL;
     char id[TCCL_HASH_HEX];
     tccl_machine_id(&wanted->machine, id);
     if (tccl_profile_open(wanted->cache_dir, id, &profile, NULL) != 0)
         return NULL;
-    fresh->until_ms = tccl_now_ms() + RECALL_MS;
+    fresh->until_ms = own_ms() + RECALL_MS;
     const struct tccl_table *before = tccl_profile_table(profile, wanted->gpus, NULL);
-    if (before && tccl_profile_sets(profile, tccl_recall_note, &sets, NULL, NULL) >= 0)
-        table = tccl_recall_table(&wanted->machine, &sets, &wanted->narrowed, before, follow, fresh,
-                                  NULL);
-    tccl_setmap_clear(&sets);
+    if (before && tccl_profile_sets(profile, note, fresh, NULL, NULL) >= 0)
+        table = tccl_recall_table(&wanted->machine, &fresh->sets, &wanted->narrowed, before, follow,
+                                  fresh, NULL);
+    tccl_setmap_clear(&fresh->sets);
     tccl_profile_close(profile);
     return table;
 }
@@ -74,9 +91,9 @@ static void run_search(void *task)
 static void on_searched(void *task)
 {
     struct fresh *fresh = task;
+    const bool stale = atomic_exchange(&fresh->stale, false);
     fresh->searching = false;
-    fresh->stale = false;
-    if (!fresh->ending)
+    if (!fresh->ending && !stale)
         own_found(fresh->daemon->own, &fresh->wanted, fresh->found);
     tccl_table_free(tccl_steal(fresh->recalled));
     tccl_model_tables_free(tccl_steal(fresh->tables));
