@@ -263,6 +263,16 @@ TEST(bounces)
     CHECK_INT(tccl_ends_most(&ring, 1), 200);
 }
 
+/* A NIC that all goes through twice is the slowest part: GPUs have time for their ends. */
+TEST(by_nics)
+{
+    const struct tccl_model *model = load_machine("dual-8gpu");
+    struct tccl_chain ring;
+    CHECK_OK(
+        tccl_chain_parse("0 -m0n0n0m0> 1 -m0n0n0m0> 0", tccl_model_machine(model), &ring, ERR));
+    CHECK_INT(tccl_ends(model, &ring, 1), 100);
+}
+
 static struct tccl_chain random_ring(unsigned long *state, const struct tccl_machine *machine)
 {
     struct tccl_chain ring = {.n_gpus = (uint8_t)machine->n_gpus, .closed = true};
