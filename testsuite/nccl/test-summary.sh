@@ -22,7 +22,8 @@ own = [r for r in records if r["reason_class"] == "trial" and r["achieved_with"]
 assert len(rings) + len(own) == len(records), records
 assert all(r["node_class"] and r["n_nodes"] == 1 and r["gpus"] == 4 for r in records), records
 # Of each alone a machine that stalls may say anything: a collective that its rank began last seems short.
-assert 0.3 < statistics.median(r["achieved_share"] for r in records) < 1.1, records
+for arm in (rings, own):
+    assert len(arm) < 5 or 0.3 < statistics.median(r["achieved_share"] for r in arm) < 1.1, arm
 assert (achieved["rings"], achieved["own"], achieved["trials"]) == (len(rings), len(own), len(own)), achieved
 group, = achieved["groups"]
 assert (group["rings"]["jobs"], group["own"]["jobs"]) == (len(rings), len(own)), group
