@@ -2,6 +2,7 @@
  * NUMA nodes, and what this process is allowed. Every file is read in part only, and there are
  * never more than fit. */
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,8 +268,10 @@ void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char
     }
     facts->gpudirect = tccl_sys_gpudirect(root);
     snprintf(path, sizeof(path), "%s/dev/shm", root);
-    if (statvfs(path, &shm) == 0)
-        facts->shm_gb = (double)shm.f_blocks * (double)shm.f_frsize / 1e9;
+    if (statvfs(path, &shm) != 0)
+        facts->shm_gb = errno == ENOENT ? 0 : -1;
+    else /* no blocks: a tmpfs without limit */
+        facts->shm_gb = shm.f_blocks ? (double)shm.f_blocks * (double)shm.f_frsize / 1e9 : -1;
     if (getrlimit(RLIMIT_MEMLOCK, &lock) == 0)
         facts->memlock_gb = lock.rlim_cur == RLIM_INFINITY ? -1 : (double)lock.rlim_cur / 1e9;
 }

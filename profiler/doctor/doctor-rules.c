@@ -447,9 +447,9 @@ static void look_firmware(struct look *look)
 static void look_shm(struct look *look)
 {
     double size = look->facts->shm_gb;
-    if (size >= usual_shm_gb || count(look, TCCL_DOCTOR_GPU) < 2)
+    if (size >= usual_shm_gb || size < 0 || count(look, TCCL_DOCTOR_GPU) < 2)
         return;
-    if (size <= 0)
+    if (size == 0)
         say(look, TCCL_DOCTOR_WARN, -1, "there is no /dev/shm");
     else
         say(look, TCCL_DOCTOR_WARN, -1, "/dev/shm has %.3g GB in all, %g are recommended", size,

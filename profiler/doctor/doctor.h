@@ -57,7 +57,7 @@ struct tccl_doctor_facts {
     int n_nodes;
     struct tccl_doctor_node nodes[TCCL_DOCTOR_NODES];
     bool gpudirect;         /* the driver gives GPU memory to NICs */
-    double shm_gb;          /* size of /dev/shm; 0 there is none */
+    double shm_gb;          /* size of /dev/shm; 0 there is none, -1 no limit, or unknown */
     double memlock_gb;      /* this process may lock so much; -1 all */
     bool root;              /* read as root */
     bool nvml_known;        /* nvml holds something */

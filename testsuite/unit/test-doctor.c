@@ -715,10 +715,10 @@ TEST(drivers_and_limits)
         find_one("mig", TCCL_DOCTOR_NOTE, gpu);
         heal();
         look();
-        for (int i = 0; i < 2; i++) { /* Docker's, and a bare chroot's */
-            facts.shm_gb = (double[]){0.067, 0}[i];
+        for (int i = 0; i < 3; i++) { /* Docker's, a bare chroot's, and one without limit */
+            facts.shm_gb = (double[]){0.067, 0, -1}[i];
             tccl_doctor_examine(&facts, &findings);
-            if (count(TCCL_DOCTOR_GPU) > 1)
+            if (i < 2 && count(TCCL_DOCTOR_GPU) > 1)
                 check_one("shm", TCCL_DOCTOR_WARN, -1);
             else
                 check_none();
