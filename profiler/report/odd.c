@@ -74,12 +74,26 @@ static void judge(const struct figures *figures, struct figure *figure)
         figure->compared = figure->off = false;
 }
 
+static bool are_same(struct tccl_device a, struct tccl_device b)
+{
+    return a.kind == b.kind && a.index == b.index;
+}
+
+static struct tccl_device row_of(const struct tccl_matrix *matrices, int i, int row)
+{
+    return (struct tccl_device){matrices[i].row_kind, (uint8_t)row};
+}
+
+static struct tccl_device column_of(const struct tccl_matrix *matrices, int i, int column)
+{
+    return (struct tccl_device){matrices[i].column_kind, (uint8_t)column};
+}
+
 static bool is_of(const struct figure *figure, const struct tccl_matrix *matrices,
                   struct tccl_device device)
 {
-    const struct tccl_matrix *matrix = &matrices[figure->matrix];
-    return (matrix->row_kind == device.kind && figure->row == device.index) ||
-           (matrix->column_kind == device.kind && figure->column == device.index);
+    return are_same(row_of(matrices, figure->matrix, figure->row), device) ||
+           are_same(column_of(matrices, figure->matrix, figure->column), device);
 }
 
 /* What is off of a device; of any where device is NULL. */
@@ -114,22 +128,28 @@ static struct tccl_odd sum_up(const struct figures *figures, const struct tccl_m
     return odd;
 }
 
-static bool are_same(struct tccl_device a, struct tccl_device b)
-{
-    return a.kind == b.kind && a.index == b.index;
-}
-
 /* Is half of what the device does in some matrix, or of what it sends, or receives, off, and more
- * than one figure? Figures that are as slow for its likes don't show it. */
+ * than one figure, not all with one other device? Figures that are as slow for its likes don't show
+ * it. */
 static bool is_to_blame(const struct figures *figures, const struct tccl_matrix *matrices,
                         struct tccl_device device)
 {
     enum { SENDS = TCCL_MATRICES, RECEIVES, SIDES };
     int off[SIDES] = {0}, known[SIDES] = {0};
     double fastest = 0; /* of those that are off */
-    for (size_t i = 0; i < figures->count; i++)
-        if (figures->list[i].off && is_of(&figures->list[i], matrices, device))
-            fastest = fmax(fastest, figures->list[i].gbps);
+    struct tccl_device last = {TCCL_MEMORY, 0};
+    bool several = false;
+    for (size_t i = 0; i < figures->count; i++) {
+        const struct figure *figure = &figures->list[i];
+        if (!figure->off || !is_of(figure, matrices, device))
+            continue;
+        struct tccl_device other = row_of(matrices, figure->matrix, figure->row);
+        if (are_same(other, device))
+            other = column_of(matrices, figure->matrix, figure->column);
+        several |= other.kind == TCCL_MEMORY || (fastest > 0 && !are_same(other, last));
+        last = other;
+        fastest = fmax(fastest, figure->gbps);
+    }
     for (size_t i = 0; i < figures->count; i++) {
         const struct figure *figure = &figures->list[i];
         bool counts[SIDES] = {false};
@@ -149,7 +169,7 @@ static bool is_to_blame(const struct figures *figures, const struct tccl_matrix 
         }
     }
     for (int side = 0; side < SIDES; side++)
-        if (off[side] > 1 && 2 * off[side] >= known[side])
+        if (several && off[side] > 1 && 2 * off[side] >= known[side])
             return true;
     return false;
 }
@@ -206,9 +226,10 @@ int tccl_odd_find(const struct tccl_machine *machine,
             break;
         for (size_t i = 0; i < figures.count; i++) {
             struct figure *figure = &figures.list[i];
-            if (odd.of_one ? is_of(figure, matrices, odd.device)
-                           : figure->matrix == odd.matrix && figure->row == odd.row &&
-                                 figure->column == odd.column)
+            if (odd.of_one
+                    ? is_of(figure, matrices, odd.device)
+                    : is_of(figure, matrices, row_of(matrices, odd.matrix, odd.row)) &&
+                          is_of(figure, matrices, column_of(matrices, odd.matrix, odd.column)))
                 figure->compared = figure->off = false;
         }
         odds[count++] = odd;

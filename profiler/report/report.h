@@ -116,8 +116,8 @@ struct tccl_odd {
 /* Finds them in the matrices of a machine (TCCL_MATRICES, tccl_matrix_fill): slower than the median
  * of at least two likes by a fifth, and by five times the spreads, while the likes that are not
  * are within a sixth of each other. Noisy figures say nothing. Figures of one device, half of which
- * are off in one matrix, count as one. Returns how many, at most TCCL_ODDS, the worst devices
- * first; -1 with err (no memory). */
+ * are off in one matrix, count as one, and so do those between two devices. Returns how many, at
+ * most TCCL_ODDS, the worst devices first; -1 with err (no memory). */
 int tccl_odd_find(const struct tccl_machine *machine,
                   const struct tccl_matrix matrices[static TCCL_MATRICES],
                   struct tccl_odd odds[static TCCL_ODDS], struct tccl_error *err);

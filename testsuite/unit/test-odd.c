@@ -195,6 +195,29 @@ TEST(slow_links)
     }
 }
 
+/* Where GPUs reach each other in pairs only, one that is slow is no matter of either GPU alone. */
+TEST(a_slow_pair)
+{
+    check_seed();
+    fill("dual-8gpu");
+    add_noise(0.02);
+    for (int i = 0; i < TCCL_MATRICES; i++)
+        for (int row = 0; row < matrices[i].rows; row++)
+            for (int column = 0; column < matrices[i].columns; column++) {
+                struct tccl_matrix_cell *cell = &matrices[i].cells[row][column];
+                if (matrices[i].row_kind != TCCL_GPU || matrices[i].column_kind != TCCL_GPU)
+                    continue;
+                if (row / 2 != column / 2)
+                    cell->state = TCCL_CELL_UNKNOWN;
+                cell->gbps *= row / 2 == 0 ? 0.5 : 1;
+            }
+    int count = tccl_odd_find(machine, matrices, odds, ERR), before = check_failures;
+    CHECK_INT(count, 1);
+    CHECK(!odds[0].of_one && odds[0].row / 2 == 0 && odds[0].column / 2 == 0);
+    if (check_failures > before)
+        say(count);
+}
+
 /* What was not measured, failed or is noisy says nothing. */
 TEST(nothing_known)
 {
