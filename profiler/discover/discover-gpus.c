@@ -116,7 +116,8 @@ static void describe(struct tccl_scene *scene, const struct gpu *from, int i)
         gpu->minor = end != minor && number >= 0 && number <= 9999 ? (int)number : -1;
     }
     snprintf(what, sizeof(what), "GPU %s", gpu->busid);
-    gpu->numa = tccl_scene_memory_of(scene, from->object, gpu->busid, what);
+    gpu->numa =
+        tccl_scene_memory_of(scene, from->object, gpu->busid, what, &scene->gpu_unplaced[i]);
     scene->gpu_object[i] = from->object;
     memcpy(found->site.gpu_busid[i], gpu->busid, TCCL_BUSID);
     found->gpu_index[i] = nvml ? nvml->index : -1;

@@ -112,7 +112,7 @@ static int node_of(struct tccl_scene *scene, hwloc_obj_t place, const char *busi
 }
 
 int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const char *busid,
-                         const char *what)
+                         const char *what, bool *unplaced)
 {
     hwloc_obj_t place = object ? hwloc_get_non_io_ancestor_obj(scene->topology, object) : NULL;
     const int *nodes = scene->machine->nodes;
@@ -132,9 +132,8 @@ int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const cha
         if (nearest)
             tccl_scene_note(scene, "%s is at NUMA node %d, which has no memory; node %d is near",
                             what, node, nodes[memory]);
-    } else if (scene->machine->n_memories > 1) {
-        tccl_tally_add(&scene->unplaced, what);
     }
+    *unplaced = node < 0 && scene->machine->n_memories > 1;
     return memory;
 }
 

@@ -122,7 +122,9 @@ static int number(const struct element *element, enum attribute name, int none)
 /* 0: the file leaves it to /sys. */
 static double slot_gbps(const struct reader *reader, const struct element *pci)
 {
-    if (reader->scene->in_part && !pci->values[LINK_SPEED][0] && !pci->values[LINK_WIDTH][0])
+    bool speed = pci->values[LINK_SPEED][0], width = pci->values[LINK_WIDTH][0];
+    bool bridge = strncmp(pci->values[CLASS], "0x06", 4) == 0; /* /sys may not have it */
+    if (reader->scene->in_part && !(bridge ? speed || width : speed && width))
         return 0;
     return tccl_slot_gbps(strtod(pci->values[LINK_SPEED], NULL), number(pci, LINK_WIDTH, 0));
 }
@@ -144,9 +146,12 @@ static int enter_cpu(struct reader *reader, struct element *cpu)
     struct tccl_machine *machine = reader->scene->machine;
     int node = number(cpu, NUMAID, 0);
     node = node < 0 ? 0 : node;
-    reader->scene->says_cpu |= cpu->values[ARCH][0] && cpu->values[VENDOR][0];
-    machine->cpu = tccl_cpu_of(cpu->values[ARCH], cpu->values[VENDOR], family_of(cpu),
-                               number(cpu, MODELID, 0));
+    bool says = cpu->values[ARCH][0] && cpu->values[VENDOR][0] && cpu->values[FAMILYID][0] &&
+                cpu->values[MODELID][0];
+    reader->scene->says_cpu |= says;
+    if (says || !reader->scene->in_part)
+        machine->cpu = tccl_cpu_of(cpu->values[ARCH], cpu->values[VENDOR], family_of(cpu),
+                                   number(cpu, MODELID, 0));
     for (cpu->index = 0; cpu->index < machine->n_memories; cpu->index++)
         if (machine->nodes[cpu->index] == node)
             return 0;

@@ -206,7 +206,7 @@ static void keep(struct tccl_scene *scene, const struct nic *nic)
     found->site.machine.nics[i] = nic->nic;
     snprintf(what, sizeof(what), "NIC %s", nic->nic.name);
     found->site.machine.nics[i].numa =
-        tccl_scene_memory_of(scene, nic->object, nic->nic.busid, what);
+        tccl_scene_memory_of(scene, nic->object, nic->nic.busid, what, &scene->nic_unplaced[i]);
     snprintf(found->nic_kind[i], sizeof(found->nic_kind[i]), "%s", nic->kind);
     snprintf(found->nic_netdev[i], sizeof(found->nic_netdev[i]), "%s", nic->netdev);
     found->nic_up[i] = nic->up;

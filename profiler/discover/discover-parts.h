@@ -20,9 +20,10 @@ struct tccl_scene {
     bool facts;             /* /sys, /proc and NVML are of the machine that the topology shows */
     bool in_part, says_cpu; /* of a file that says a part only: its NICs may be PCI devices alone */
     struct tccl_nvml nvml;
-    char nvml_trouble[200];                /* why NVML says nothing, "" if it does */
-    bool nvml_failed;                      /* it is there, and can't say */
-    struct tccl_tally unplaced;            /* devices of which nobody knows the NUMA node */
+    char nvml_trouble[200];           /* why NVML says nothing, "" if it does */
+    bool nvml_failed;                 /* it is there, and can't say */
+    bool gpu_unplaced[TCCL_MAX_GPUS]; /* nobody knows the NUMA node */
+    bool nic_unplaced[TCCL_MAX_NICS];
     hwloc_obj_t gpu_object[TCCL_MAX_GPUS]; /* on the PCI tree; NULL if hwloc doesn't see it */
     hwloc_obj_t nic_object[TCCL_MAX_NICS];
 };
@@ -43,9 +44,10 @@ int tccl_busid_compare(const char *a, const char *b);
 
 /* discover-memory.c: the NUMA nodes that have memory. Returns 0, or -1 with err. */
 int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err);
-/* Index of the memory next to a PCI device; object may be NULL. what is for notes: "GPU 0000:…". */
+/* Index of the memory next to a PCI device; object may be NULL. what is for notes: "GPU 0000:…".
+ * *unplaced: it isn't known, and the first one is taken. */
 int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const char *busid,
-                         const char *what);
+                         const char *what, bool *unplaced);
 /* Index of the memory of a NUMA node (the kernel's number), or of the nearest one that has memory
  * (*nearest is then true). */
 int tccl_scene_memory_at(struct tccl_scene *scene, int node, bool *nearest);

@@ -1,6 +1,7 @@
 /* discover-virtual.c: where the devices of a virtual machine are: its bus is flat, and NCCL reads
  * their places from a file that the host provides, where NCCL_TOPO_FILE is not set. What the file
  * leaves out is as /sys has it (ncclTopoGetSystem in its src/graph/topo.cc). */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,15 +63,17 @@ static bool renumber(struct tccl_scene *scene, struct tccl_machine *file)
     return known;
 }
 
-static void take_over(struct tccl_machine *machine, const struct tccl_machine *file,
+static void take_over(struct tccl_scene *scene, const struct tccl_machine *file,
                       struct switches *all)
 {
+    struct tccl_machine *machine = scene->machine;
     for (int i = 0; i < machine->n_gpus; i++) {
         struct tccl_gpu *gpu = &machine->gpus[i];
         int at = tccl_machine_find_gpu(file, gpu->busid);
         gpu->parent = at < 0 ? add_switch(all, machine, gpu->parent)
                              : add_switch(all, file, file->gpus[at].parent);
         gpu->numa = at < 0 ? gpu->numa : file->gpus[at].numa;
+        scene->gpu_unplaced[i] &= at < 0;
         gpu->slot = at < 0 || file->gpus[at].slot <= 0 ? gpu->slot : file->gpus[at].slot;
     }
     for (int i = 0; i < machine->n_nics; i++) {
@@ -79,6 +82,7 @@ static void take_over(struct tccl_machine *machine, const struct tccl_machine *f
         nic->parent = at < 0 ? add_switch(all, machine, nic->parent)
                              : add_switch(all, file, file->nics[at].parent);
         nic->numa = at < 0 ? nic->numa : file->nics[at].numa;
+        scene->nic_unplaced[i] &= at < 0;
         nic->slot = at < 0 || file->nics[at].slot <= 0 ? nic->slot : file->nics[at].slot;
     }
     machine->n_switches = all->n;
@@ -94,8 +98,8 @@ static int read_file(struct tccl_scene *scene, const char *path, struct tccl_err
     size_t size;
     if (!found || !all)
         return tccl_fail(err, "out of memory");
-    if (tccl_read_file(path, TCCL_MAX_TOPOLOGY, &text, &size, err) != 0)
-        return -1;
+    if (tccl_read_file(path, TCCL_MAX_TOPOLOGY, &text, &size, NULL) != 0)
+        return tccl_fail(err, "%s", strerror(errno));
     struct tccl_machine *file = &found->site.machine;
     struct tccl_scene own = {
         .options = scene->options, .found = found, .machine = file, .in_part = true};
@@ -109,7 +113,7 @@ static int read_file(struct tccl_scene *scene, const char *path, struct tccl_err
     if (has_devices && !renumber(scene, file))
         return tccl_fail(err, "has devices at NUMA nodes that this machine doesn't have");
     if (has_devices)
-        take_over(scene->machine, file, all);
+        take_over(scene, file, all);
     return all->crowded ? tccl_fail(err, "more than %d PCIe switches", TCCL_MAX_SWITCHES) : 0;
 }
 
@@ -125,7 +129,6 @@ void tccl_scene_virtual(struct tccl_scene *scene)
         return;
     scene->found->unforetold = true;
     tccl_scene_note(scene,
-                    "what NCCL does by itself isn't foretold right: it reads " FILE_OF_HOST
-                    ", which can't be followed here: %.60s",
+                    "NCCL's own choice isn't foretold from " FILE_OF_HOST ", which it reads: %.58s",
                     err.text);
 }

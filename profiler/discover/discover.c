@@ -101,11 +101,30 @@ static void name_machine(struct tccl_machine *machine)
             *at = '-';
 }
 
+static void note_unplaced(struct tccl_scene *scene)
+{
+    const struct tccl_machine *machine = scene->machine;
+    struct tccl_tally unplaced = {0};
+    const char *kind = "NIC";
+    char others[TCCL_OTHERS];
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (scene->gpu_unplaced[i]) {
+            kind = "GPU";
+            tccl_tally_add(&unplaced, machine->gpus[i].busid);
+        }
+    for (int i = 0; i < machine->n_nics; i++)
+        if (scene->nic_unplaced[i])
+            tccl_tally_add(&unplaced, machine->nics[i].name);
+    if (unplaced.count > 0)
+        tccl_scene_note(scene,
+                        "which NUMA node is next to %s %s%s isn't known: the first one is taken",
+                        kind, unplaced.first, tccl_tally_others(&unplaced, others));
+}
+
 static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_site *site = &scene->found->site;
     struct tccl_error trouble = {0};
-    char others[TCCL_OTHERS];
     /* Library and driver are asked before the PCI tree is read: they say which GPUs work. */
     int rc = scene->facts ? tccl_nvml_read(&scene->nvml, &trouble) : 1;
     scene->nvml_failed = rc < 0;
@@ -119,10 +138,7 @@ static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
         return -1;
     if (scene->facts)
         tccl_scene_virtual(scene);
-    if (scene->unplaced.count > 0)
-        tccl_scene_note(scene,
-                        "which NUMA node is next to %s%s isn't known: the first one is taken",
-                        scene->unplaced.first, tccl_tally_others(&scene->unplaced, others));
+    note_unplaced(scene);
     tccl_scene_p2p(scene);
     tccl_scene_users(scene);
     name_machine(scene->machine);

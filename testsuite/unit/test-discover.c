@@ -532,7 +532,8 @@ TEST(virtual_topology)
     "<system version=\"1\"><cpu numaid=\"1\">"                                                     \
     "<pci busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"8 GT/s\" link_width=\"16\">"      \
     "<pci busid=\"0000:03:00.0\" class=\"0x030200\" link_speed=\"8 GT/s\" link_width=\"8\"/>"      \
-    "<pci busid=\"0000:44:00.0\" class=\"0x030200\"/><pci busid=\"%s\" class=\"0x020700\"/>"       \
+    "<pci busid=\"0000:44:00.0\" class=\"0x030200\" link_width=\"8\"/><pci busid=\"%s\" "          \
+    "class=\"0x020700\"/>"                                                                         \
     "</pci></cpu></system>"
     const struct {
         const char *text, *trouble; /* NULL: none */
@@ -540,6 +541,10 @@ TEST(virtual_topology)
     } files[] = {
         {"<system version=\"1\"></system>", NULL, false, false},
         {check_printf("<system version=\"1\">%s</system>", cpu), NULL, true, false},
+        {check_printf("<system version=\"1\">%s<cpu numaid=\"1\"/></system>", cpu), NULL, true,
+         false},
+        {"<system><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\"/></system>", NULL,
+         false, false},
         {ONE_SWITCH, NULL, false, true},
         {"", "no XML that NCCL wrote", false, false},
         {"<system version=\"1\"><cpu", "no XML that NCCL wrote", false, false},
@@ -583,7 +588,26 @@ TEST(virtual_topology)
     put(file, "");
     CHECK_INT(truncate(check_at("%s", file + 1), TCCL_MAX_TOPOLOGY + 1), 0);
     discover(&options);
-    CHECK(found.unforetold && has_note("virtualTopology.xml"));
+    CHECK(found.unforetold && has_note("virtualTopology.xml") && has_note("File too large"));
+    /* Of a machine that knows no device's node all but one are placed, and then all. */
+    const struct tccl_discover_options flat = {.xml = topology("g5-48xlarge-8a10g"),
+                                               .root = check_folder()};
+    check_remove(check_at("var"));
+    discover(&flat);
+    CHECK(has_note("0000:00:16.0 and 8 others isn't known"));
+    for (int n = 7; n <= 8; n++) {
+        char text[2048] = "<system><cpu numaid=\"1\">";
+        for (int i = 0; i < n; i++)
+            strcat(text,
+                   check_printf("<pci busid=\"%s\" class=\"0x030200\"/>", machine->gpus[i].busid));
+        strcat(text, check_printf("<pci busid=\"%s\" class=\"0x020000\"/></cpu></system>",
+                                  machine->nics[0].busid));
+        put(file, text);
+        discover(&flat);
+        CHECK_INT(found.unforetold, false);
+        CHECK_INT(has_note("next to GPU 0000:00:1d.0 isn't known"), n == 7);
+        CHECK_INT(has_note("isn't known: the first"), n == 7);
+    }
     check_remove(check_at("var"));
 #undef ONE_SWITCH
 }
