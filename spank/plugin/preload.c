@@ -82,24 +82,19 @@ const char *preload_choose(const struct tccl_conf *conf, char *const *env, bool 
                            const char **why)
 {
     const char *bundle = job_env_get(env, "SLURM_CONTAINER");
+    bool inside = pyxis || (bundle && *bundle);
+    const char *shim = inside ? conf->container_shim : conf->shim;
     *why = NULL;
-    if (!pyxis && (!bundle || !*bundle)) {
-        bool odd = strpbrk(conf->shim, " :") != NULL;
-        if (!odd && preload_readable(conf->shim))
-            return conf->shim;
-        if (odd) {
-            *why = "the ring is not built: Shim= in tccl.conf has a space or a colon, which "
-                   "LD_PRELOAD can't have";
-            return NULL;
-        }
+    if (inside && !*shim)
+        *why = "the ring is not built: the step runs in a container, and ContainerShim= in "
+               "tccl.conf is not set";
+    else if (strpbrk(shim, " :"))
+        *why = inside ? "the ring is not built: ContainerShim= in tccl.conf has a space or a "
+                        "colon, which LD_PRELOAD can't have"
+                      : "the ring is not built: Shim= in tccl.conf has a space or a colon, which "
+                        "LD_PRELOAD can't have";
+    else if (!inside && !preload_readable(shim))
         *why = "the ring is not built: this user cannot read the shim, the file named by Shim= in "
                "tccl.conf";
-        return NULL;
-    }
-    if (conf->container_shim[0])
-        return conf->container_shim;
-    *why =
-        "the ring is not built: the step runs in a container, and ContainerShim= in tccl.conf is "
-        "not set";
-    return NULL;
+    return *why ? NULL : shim;
 }

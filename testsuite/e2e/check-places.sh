@@ -106,6 +106,10 @@ touch "$work/shim.so"
 chmod 600 "$work/shim.so"
 shim
 item shim fail '*is closed to other users*chmod*'
+mv "$work/shim.so" "$work/a shim.so"
+sed -i "s|^Shim=.*|Shim=$work/a shim.so|" "$work/tccl.conf"
+shim
+item shim fail "Shim=$work/a shim.so has a space or a colon*"
 
 # Slurm may do without munge, and tccld not: that is said where no munged runs.
 sed -i "s|^Shim=.*||; s|^MungeSocket=.*||; s|^\[tccl\]|&\nMungeSocket=$work/none|" "$work/tccl.conf"

@@ -57,6 +57,9 @@ static void test_containers(void)
     CHECK_STR(preload_choose(&conf, none, true, &why), "/inside/x.so");
     CHECK_STR(preload_choose(&conf, bundle, false, &why), "/inside/x.so");
     CHECK_STR(preload_choose(&conf, none, false, &why), "/bin/sh");
+    strcpy(conf.container_shim, "/inside/a:b.so");
+    CHECK(preload_choose(&conf, bundle, false, &why) == NULL);
+    CHECK(why && strstr(why, "ContainerShim= in tccl.conf has a space or a colon"));
     strcpy(conf.shim, check_at("a b"));
     check_write_file(conf.shim, "");
     CHECK(preload_choose(&conf, none, false, &why) == NULL);
