@@ -1,9 +1,11 @@
 /* run-place.c: what a launcher's environment and the command line say of where a command runs. */
 #include "run/run.h"
 
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
@@ -44,28 +46,52 @@ static bool has(const char *const *names, size_t n, const char *name)
 }
 #define HAS(names, name) has(names, sizeof(names) / sizeof(*(names)), name)
 
-/* Does the list ("n1:4,n2") have two hosts, or the lines of a file ("n1 slots=4", "# …")? */
-static bool has_hosts(const char *text, const char *between)
+/* Under any of its names. */
+static bool is_this_machine(const char *host)
+{
+    char own[HOST] = "";
+    gethostname(own, sizeof(own) - 1);
+    size_t length = strcspn(own, ".");
+    return strcmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 ||
+           (*own && strncmp(host, own, length) == 0 && (!host[length] || host[length] == '.'));
+}
+
+/* Does the list ("n1:4,n2") have two hosts, or the lines of a file ("n1 slots=4", "# …")? usual:
+ * none where one is not like this; NULL: each may be as it is. */
+static bool has_hosts(const char *text, const char *between, const regex_t *usual)
 {
     char first[HOST] = "", host[HOST];
+    bool several = false;
     while (*text) {
         size_t length = strcspn(text, between);
         snprintf(host, sizeof(host), "%.*s", (int)(length < HOST ? length : HOST - 1), text);
+        if (usual && regexec(usual, host, 0, NULL, 0) != 0)
+            return false;
         host[strcspn(host, ": \t\r")] = '\0';
-        if (*host && *host != '#' && *first && strcmp(host, first) != 0)
-            return true;
+        if (is_this_machine(host))
+            strcpy(host, "localhost");
+        several |= *host && *host != '#' && *first && strcmp(host, first) != 0;
         if (*host && *host != '#')
             strcpy(first, host);
         text += length + (text[length] != '\0');
     }
-    return false;
+    return several;
 }
 
+/* One with other lines is the program's own: "lr: 0.1". */
 static bool file_has_hosts(const char *path)
 {
+    static const char line[] =
+        "^([A-Za-z0-9._@-]+(:[0-9][^ \t]*)?([ \t]+[A-Za-z_-]+=[^ \t]*)*)?[ \t\r]*(#.*)?$";
     cleanup_free char *text = NULL;
     size_t size;
-    return tccl_read_file(path, HOSTS_FILE, &text, &size, NULL) == 0 && has_hosts(text, "\n");
+    regex_t usual;
+    if (tccl_read_file(path, HOSTS_FILE, &text, &size, NULL) != 0 ||
+        regcomp(&usual, line, REG_EXTENDED | REG_NOSUB) != 0)
+        return false;
+    bool has = has_hosts(text, "\n", &usual);
+    regfree(&usual);
+    return has;
 }
 
 /* Of "mpirun -H n1,n2 …". */
@@ -74,10 +100,15 @@ static bool names_hosts(char *const *command)
     const char *slash = strrchr(command[0], '/');
     if (!HAS(starters, slash ? slash + 1 : command[0]))
         return false;
-    for (; command[0] && command[1]; command++)
-        if ((HAS(lists, command[0]) && has_hosts(command[1], ",")) ||
-            (HAS(files, command[0]) && file_has_hosts(command[1])))
+    for (; *command; command++) {
+        char option[32];
+        size_t length = strcspn(*command, "=");
+        const char *value = (*command)[length] ? *command + length + 1 : command[1];
+        snprintf(option, sizeof(option), "%.*s", length < 32 ? (int)length : 0, *command);
+        if (value && ((HAS(lists, option) && has_hosts(value, ",", NULL)) ||
+                      (HAS(files, option) && file_has_hosts(value))))
             return true;
+    }
     return false;
 }
 

@@ -249,12 +249,17 @@ for program in mpirun "mpiexec.hydra"; do
     chmod 755 "$work/$program"
 done
 printf '# two\nn1 slots=4\n\nn2 slots=4\n' >"$work/hosts"
-chmod 644 "$work/hosts"
+printf 'lr: 0.1\nbatch: 3\n' >"$work/own.yaml"
+chmod 644 "$work/hosts" "$work/own.yaml"
 aside "mpirun on several machines" -- "$work/mpirun" -np 2 -H n1:4,n2:4 true
 aside "mpiexec.hydra on several machines" -- "$work/mpiexec.hydra" -f "$work/hosts" true
-run -- "$work/mpirun" -H n1:2,n1 --hostfile "$work/none" sh
-grep -q "GB/s" "$work/said" || fail "$what: one host is several machines: $(cat "$work/said")"
-nothing_left
+aside "mpirun on several machines" -- "$work/mpirun" --hostfile="$work/hosts" true
+aside "mpirun on several machines" -- "$work/mpirun" --host=n1,n2 true
+for words in "-H n1:2,n1 --hostfile $work/none sh" "-H localhost,$(uname -n),$(uname -n).site true" "-np 4 true -f $work/own.yaml"; do
+    run -- "$work/mpirun" $words
+    grep -q "GB/s" "$work/said" || fail "$what: $words: one host is several machines: $(cat "$work/said")"
+    nothing_left
+done
 aside "a job of 2 machines" SLURM_JOB_NUM_NODES=2 -- true
 for setting in "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1" "TCCL_STATE=planned" "TCCL=off"; do
     run $setting -- true
