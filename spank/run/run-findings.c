@@ -2,10 +2,14 @@
  */
 #include "run/run.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fileio.h"
 #include "chain/nccl-version.h"
 #include "discover/discover.h"
 #include "doctor/doctor.h"
@@ -37,6 +41,30 @@ void run_findings_read(struct run_findings *said)
     snprintf(said->worst, sizeof(said->worst), "%s%s%s", name, *name ? ": " : "", worst->what);
 }
 
+/* Is the topology set, or are the rings, in the environment or where else NCCL reads settings? */
+static bool are_set(void)
+{
+    enum { CONF = 8192 };
+    static const char *const names[] = {"NCCL_TOPO_FILE=", "NCCL_GRAPH_FILE="};
+    const char *named = getenv("NCCL_CONF_FILE"), *home = getenv("HOME");
+    char own[PATH_MAX];
+    snprintf(own, sizeof(own), "%s/.nccl.conf", home ? home : "");
+    const char *const files[] = {named && *named ? named : own, "/etc/nccl.conf"};
+    for (int i = 0; i < 2; i++) {
+        cleanup_free char *text = NULL;
+        size_t size;
+        if (tccl_read_file(files[i], CONF, &text, &size, NULL) != 0 && errno == EFBIG)
+            return true;
+        for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+            line += *line == '\n';
+            for (int n = 0; n < 2; n++)
+                if (strncmp(line, names[n], strlen(names[n])) == 0)
+                    return true;
+        }
+    }
+    return getenv("NCCL_TOPO_FILE") || getenv("NCCL_GRAPH_FILE");
+}
+
 void run_own_read(const struct run_gpus *gpus, int64_t version, char text[static RUN_OWN])
 {
     const struct tccl_discover_options options = {.host = false};
@@ -45,10 +73,7 @@ void run_own_read(const struct run_gpus *gpus, int64_t version, char text[static
     char ring[TCCL_CHAIN_TEXT];
     uint32_t set = 0;
     *text = '\0';
-    /* Another topology than what is discovered. */
-    if (getenv("NCCL_TOPO_FILE"))
-        return;
-    if (!found || tccl_discover(&options, found, NULL) != 0 || found->unforetold)
+    if (are_set() || !found || tccl_discover(&options, found, NULL) != 0 || found->unforetold)
         return;
     const struct tccl_machine *machine = &found->site.machine;
     for (int i = 0; i < gpus->n; i++) {

@@ -132,8 +132,12 @@ open(sys.argv[1], "w").write(text)
 PYTHON
 own_ring 2
 cp "$work/host-file" "$host_file"
-run NCCL_TOPO_FILE="$work/none.xml" -- true
-! grep -q "by itself builds" "$work/said" || fail "$what: $(cat "$work/said")"
+printf '# of an image\nNCCL_GRAPH_FILE=%s\n' "$work/none.xml" >"$work/nccl.conf"
+chmod 644 "$work/nccl.conf"
+for setting in NCCL_TOPO_FILE="$work/none.xml" NCCL_GRAPH_FILE="$work/none.xml" NCCL_CONF_FILE="$work/nccl.conf"; do
+    run "$setting" -- true
+    ! grep -q "by itself builds" "$work/said" || fail "$what: $setting: $(cat "$work/said")"
+done
 nothing_left
 
 step "the user's own profile"
