@@ -598,7 +598,7 @@ TEST(measured_without_ring)
 }
 
 /* A job of which the steps are trials; the share is half. */
-static struct tccl_step_key begin_trial(int n, char path[static 4096])
+static struct tccl_step_key begin_trial(int n, int n_gres, char path[static 4096])
 {
     for (int tries = 0; tries < 64; tries++) {
         struct tccl_step_key key = new_key();
@@ -608,6 +608,7 @@ static struct tccl_step_key begin_trial(int n, char path[static 4096])
             struct tccl_step join = new_join(key, i, n);
             join.uid = job_uid();
             join.trial = 50000;
+            join.n_gres = n_gres;
             fds[i] = start_join(&join);
         }
         for (int i = 0; i < n; i++) {
@@ -655,7 +656,7 @@ TEST(trial)
 {
     char path[4096];
     cleanup_json json_t *before = latest_evidence();
-    struct tccl_step_key key = begin_trial(2, path);
+    struct tccl_step_key key = begin_trial(2, 4, path);
     cleanup_json json_t *plan = read_plan(path);
     CHECK_STR(text_of(plan, "ring"), "no");
     CHECK_STR(text_of(plan, "groups"), "no");
@@ -675,7 +676,7 @@ TEST(trial)
     CHECK_INT(json_integer_value(json_object_get(after, "n_nodes")), 2);
     CHECK(json_number_value(json_object_get(after, "promised_gbps")) > 0);
     CHECK(json_is_false(json_object_get(after, "off")));
-    struct tccl_step_key absurd = begin_trial(1, path);
+    struct tccl_step_key absurd = begin_trial(1, 4, path);
     achieved(&absurd, 1, 0, 32, 9999);
     await_achieved(&absurd, 32, 9999, "own");
     leave_all(&absurd, 1);
@@ -749,6 +750,7 @@ TEST(silent_node)
     leave_all(&key, 1);
     await_built(1, &key, "planned", "unknown", "n2 has not said what was built (1 of 2 nodes)");
     rig_start_tccld(2);
+    leave(1, &key);
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     await_built(1, &key, "planned", "", ""); /* on record: who is killed before that loses it */
@@ -967,46 +969,95 @@ TEST(shared_memories)
     CHECK(several);
 }
 
-static json_int_t steps_with_ring(void)
+/* That count, with the ring or without. */
+static json_int_t counted(const char *arm)
 {
     cleanup_json json_t *all = evidence();
     const json_t *one;
     json_int_t steps = 0;
     size_t i;
-    json_array_foreach(all, i, one) steps += json_integer_value(json_object_get(one, "with_ring"));
+    json_array_foreach(all, i, one) steps += json_integer_value(json_object_get(one, arm));
     return steps;
 }
 
-/* What a step achieves is no evidence where another one began beside it on one of its nodes. */
+/* Another step begins on GPUs 2 and 3 of a node. */
+static struct tccl_step_key begin_beside(int node)
+{
+    struct tccl_step join = new_join(new_key(), 0, 1);
+    join.nodes = &node_names[node - 1];
+    join.n_gres = 2;
+    join.gres[0] = 2, join.gres[1] = 3;
+    cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(join_by(node, &join));
+    CHECK(plan.start > 0);
+    return join.key;
+}
+
+/* What a step achieves, with a ring or as a trial, is no evidence where another one began beside it
+ * on one of its nodes. */
 TEST(later)
 {
-    const json_int_t before = steps_with_ring();
+    static const char *const arms[] = {"with_ring", "without"};
+    cleanup_json json_t *yes = json_integer(1);
     for (int node = 1; node <= 2; node++)
         put_profile(node, "amd-4gpu", tables, MASKS + 1);
-    for (int node = 2; node >= 0; node--) {
-        char path[4096];
-        struct tccl_step_key key = begin_step(2, 2, path);
-        confirm(&key, 2, "applied", "", true);
-        confirm(&key, 1, "applied", "", true);
-        struct tccl_step other = new_join(new_key(), 0, 1);
-        other.nodes = &node_names[node ? node - 1 : 0];
-        other.n_gres = 2;
-        other.gres[0] = 2, other.gres[1] = 3;
-        cleanup_json json_t *yes = json_integer(1);
-        achieved(&key, 1, 0, 32, 5);
-        if (node) {
-            cleared_by(tccl_outcome_clear) struct tccl_outcome plan =
-                end_join(join_by(node, &other));
-            CHECK(plan.start > 0);
-            json_decref(await_record(1, &key, "later", yes));
+    for (int trial = 0; trial < 2; trial++) {
+        const json_int_t before = counted(arms[trial]);
+        for (int node = 2; node >= 0; node--) {
+            char path[4096];
+            struct tccl_step_key other,
+                key = trial ? begin_trial(2, 2, path) : begin_step(2, 2, path);
+            for (int i = 2; i > 0 && !trial; i--)
+                confirm(&key, i, "applied", "", true);
+            achieved(&key, 1, 0, 32, 5);
+            if (node) {
+                other = begin_beside(node);
+                cleanup_json json_t *record = await_record(1, &key, "later", yes);
+                CHECK(json_equal(json_object_get(record, "later"), yes));
+            }
+            leave_all(&key, 2);
+            if (node)
+                leave(node - 1, &other);
         }
-        leave_all(&key, 2);
-        if (node)
-            leave(node - 1, &other.key);
+        for (int i = 0; i < 600 && counted(arms[trial]) == before; i++)
+            usleep(50000);
+        CHECK_INT(counted(arms[trial]), before + 1);
     }
-    for (int i = 0; i < 600 && steps_with_ring() == before; i++)
+}
+
+/* It is on record of a step that was left to NCCL, too, whose last figures came before. */
+TEST(later_without_ring)
+{
+    cleanup_json json_t *yes = json_integer(1);
+    const struct tccl_step_key key = new_key();
+    char path[4096] = "";
+    bool told = false;
+    int fds[2];
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        tables[1]->baselines[0][i].gbps *= 12; /* faster than ours */
+    for (int i = 0; i < 2; i++) {
+        struct tccl_step join = new_join(key, i, 2);
+        put_profile(i + 1, "amd-4gpu", tables, MASKS + 1);
+        join.uid = job_uid();
+        join.n_gres = 2;
+        fds[i] = start_join(&join);
+    }
+    for (int i = 1; i >= 0; i--) {
+        cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
+        CHECK_INT(plan.state, TCCL_STATE_LEFT);
+        snprintf(path, sizeof(path), "%s", plan.path ? plan.path : "");
+    }
+    achieved(&key, 1, 0, 32, 9.5);
+    await_achieved(&key, 32, 9.5, "own");
+    struct tccl_step_key other = begin_beside(1);
+    for (int i = 0; i < 600 && !told; i++) { /* what runs is written down soon */
+        cleanup_json json_t *record = read_record(path);
+        told = json_is_true(json_object_get(record, "later"));
         usleep(50000);
-    CHECK_INT(steps_with_ring(), before + 1);
+    }
+    leave_all(&key, 2);
+    cleanup_json json_t *record = await_record(1, &key, "later", yes);
+    CHECK(told && json_equal(json_object_get(record, "later"), yes));
+    leave(0, &other);
 }
 
 SETUP

@@ -330,7 +330,7 @@ static int64_t due(const struct verdict *verdict, const struct built_sum *sum)
         return at;
     if (verdict->sent.end)
         at = verdict->changed_at + BUILT_UPDATE_MS;
-    else if (built_sum_is_whole(sum))
+    else if (built_sum_is_whole(sum) || !verdict->step->ring)
         at = verdict->changed_at;
     else if (verdict->ended_at)
         at = verdict->ended_at + wait_below(verdict);
@@ -403,7 +403,7 @@ static void advance(struct verdict *verdict)
 
 /* ---- Words ---- */
 
-/* Of a step with a ring, or of node 0 of another one. NULL without memory. */
+/* Of a step with a ring, a trial, or of node 0 of another one. NULL without memory. */
 static struct verdict *of_step(struct running *running, struct running_step *step)
 {
     struct verdict *verdict = step->verdict ? step->verdict : calloc(1, sizeof(*verdict));
@@ -602,16 +602,16 @@ void built_later(struct running *running, struct running_step *step, const char 
     step->later = true;
     step->slowed = step->slowed || !slowed ? step->slowed : strdup(slowed);
     running_save_soon(running, step);
-    if (!step->ring && (!step->slowed || step->node != 0 || step->start == 0))
-        return; /* at most with its figures */
+    if (!step->ring && !step->measure && step->node != 0)
+        return;
     struct verdict *verdict = of_step(running, step);
     if (!verdict)
         return;
-    if (step->ring && (verdict->first_at || verdict->sent.end))
-        changed(verdict); /* else it goes with the first word on what was built */
+    if (step->measure || verdict->first_at || verdict->sent.end)
+        changed(verdict); /* else it goes with the first word on what was built, or with figures */
     verdict->news |= step->node == 0 && (step->slowed || verdict->figures.samples > 0);
     put_news(verdict);
-    if (step->ring)
+    if (step->ring || step->measure)
         advance(verdict);
 }
 
@@ -644,7 +644,8 @@ void built_receive(struct daemon *daemon, struct connection *connection, json_t 
     struct built_sum sum;
     int node;
     struct running_step *step = tree_told(daemon->running, json, true, &node, &err);
-    struct verdict *verdict = step && step->ring ? of_step(daemon->running, step) : NULL;
+    struct verdict *verdict =
+        step && (step->ring || step->measure) ? of_step(daemon->running, step) : NULL;
     if (step && !verdict)
         tccl_fail(&err, "it has no ring here");
     if (!verdict || built_sum_from_json(json, node, end_of(verdict, node), &sum, &err) != 0) {

@@ -216,8 +216,8 @@ enum { ACHIEVED_MOST = 10000 /* GB/s */, ACHIEVED_FROM = 4 << 20 /* bytes */ };
 enum { CONFIRM_TEXT = 255 };
 
 /* A step has begun beside it, and slows it down, as the text says (NULL: not that it is known): on
- * record by node 0, which is told by the others of a step with a ring. The first word counts. What
- * it achieves from then on is no evidence. */
+ * record by node 0, which is told by the others of a step with a ring, or of a trial. The first
+ * word counts. What it achieves from then on is no evidence. */
 void built_later(struct running *running, struct running_step *step, const char *slowed);
 
 /* The step has ended on this node. silent: nobody has said so, so a node that had not said what was
