@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fileio.h"
+#include "base/plan-lines.h"
 #include "chain/beside-text.h"
 #include "machines.h"
 #include "profiles.h"
@@ -55,12 +56,6 @@ static void end(const struct tccl_step_key *key)
     planfile_remove(conf.run_dir, key, NULL);
     CHECK_INT(access(check_printf("%.200s/%s", folder, step->folder), F_OK), -1);
     running_end(daemon_.running, step);
-}
-
-/* In place of script.c: no job script is here. */
-bool script_is(const struct tccl_step_key *key)
-{
-    return false;
 }
 
 /* In place of slurm-gpus.c: no slurmd, so GPUs are counted. */
@@ -541,6 +536,38 @@ TEST(full)
     end_all();
     CHECK(running_load(daemon_.running, name) != NULL);
     end(&key);
+}
+
+/* What began before is told: a job script, also one that another node's word says is slowed down,
+ * and what mpirun has started with its GPUs before. */
+TEST(later)
+{
+    struct tccl_step join = join_of(first_key, FIRST), other = join_of(second_key, SECOND);
+    owned(shared_class) struct shared_class *class = class_of(&join);
+    for (int before = 0; before < 2; before++) {
+        struct running_step *script, *below;
+        join.launch = TCCL_LAUNCH_SCRIPT;
+        join.key.step = TCCL_STEP_BATCH;
+        begin(&join);
+        script = find(&join.key);
+        if (!before)
+            begin(&other);
+        join.launch = TCCL_LAUNCH_BELOW;
+        join.key.step = 0;
+        begin(&join);
+        below = find(&join.key);
+        if (before)
+            begin(&other);
+        below->by_script = true;
+        script->start = below->start = find(&second_key)->start = 5;
+        script->slowed = strdup("n2: a step began later");
+        script->node = 1; /* else it goes on record, of which there is none here */
+        alongside_began(daemon_.running, find(&second_key));
+        alongside_on_look(-1, 0, daemon_.running);
+        CHECK(script->later && below->later == before && !find(&second_key)->later);
+        built_drop(below);
+        end_all();
+    }
 }
 
 /* Two GPUs each as groups of a step. */

@@ -341,6 +341,18 @@ static void look_at(struct running *running, const struct alongside *seen, int o
     built_later(running, step, text);
 }
 
+/* Another step began beside it, and beside what mpirun has started with a job script's GPUs. */
+static void tell(struct running *running, const struct alongside *seen, int one, int other)
+{
+    struct running_step *step = seen->who[one];
+    struct running_step *below = running_is_script(step) ? script_next_below(running, step) : NULL;
+    built_later(running, step, NULL);
+    if (below && below->start && below->order < seen->who[other]->order)
+        built_later(running, below, NULL);
+    if (!step->slowed)
+        look_at(running, seen, one, other);
+}
+
 void alongside_on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct running *running = argument;
@@ -353,12 +365,10 @@ void alongside_on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *argum
         know(running, &seen->beside);
     }
     for (int i = 0; seen && i < seen->beside.n; i++)
-        for (int k = 0; k < seen->beside.n && !seen->who[i]->slowed; k++)
+        for (int k = 0; k < seen->beside.n; k++)
             if (seen->who[i]->start && seen->who[k]->start && seen->who[k]->order > looked &&
-                seen->who[k]->order > seen->who[i]->order) {
-                built_later(running, seen->who[i], NULL);
-                look_at(running, seen, i, k);
-            }
+                seen->who[k]->order > seen->who[i]->order)
+                tell(running, seen, i, k);
     free(seen);
 }
 

@@ -151,7 +151,7 @@ int built_sum_from_json(const json_t *json, int first, int end, struct built_sum
 {
     const json_t *said = json_object_get(json, "said");
     const char *slowed = "";
-    json_int_t later = 0;
+    json_int_t later = json_object_get(json, "slowed") != NULL; /* of an older tccld */
     built_sum_begin(sum, first);
     if ((json_object_get(json, "slowed") &&
          tccl_get_text(json, "slowed", BUILT_TEXT, &slowed, err) != 0) ||
