@@ -544,6 +544,7 @@ TEST(later)
 {
     struct tccl_step join = join_of(first_key, FIRST), other = join_of(second_key, SECOND);
     owned(shared_class) struct shared_class *class = class_of(&join);
+    CHECK(class);
     for (int before = 0; before < 2; before++) {
         struct running_step *script, *below;
         join.launch = TCCL_LAUNCH_SCRIPT;
