@@ -605,13 +605,15 @@ TEST(told_alone)
     }
 }
 
-/* Drawn: chains that leave a step beside them more, and are told to be slower than NCCL's own. */
+/* Drawn, until there are such: chains that leave a step beside them more, and are told to be slower
+ * than NCCL's own. */
 TEST(told)
 {
-    unsigned long states[] = {12335095264222440082u, 6508528983320881699u};
+    unsigned long state = 1;
     for (int closed = 0; closed < 2; closed++) {
         const int before = slower;
-        check_random(&states[closed], closed, true);
+        for (int round = 0; round < 10 * ROUNDS && slower == before; round++)
+            check_random(&state, closed, true);
         CHECK(slower > before);
     }
 }
