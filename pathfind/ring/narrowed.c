@@ -30,6 +30,8 @@ static int way_of(const struct tccl_narrow *link, tccl_transfer transfer)
     return up;
 }
 
+enum { EVERY = TCCL_SINGLES | TCCL_SETS };
+
 /* A guess counts if it is as much better than what was measured. */
 static const double MORE = 1.05;
 
@@ -168,7 +170,9 @@ struct judge {
     const struct tccl_narrowed *narrowed;
     const struct tccl_model *model;
     uint32_t felt;
-    double across; /* what links leave to any ring, which has GPUs on both of their sides */
+    /* What links leave to any ring, which has GPUs on both of their sides: a closed one; a chain
+     * between NICs, and several of these. */
+    double across, between[2];
 };
 
 /* Takes from gbps what the links take; the ends of the round go by it. */
@@ -218,7 +222,8 @@ static void judge_result(struct judge *judge, struct tccl_result *own)
     const struct tccl_chain *rings = own->set ? own->set->rings : &own->chain;
     take(judge, rings, own->set ? own->set->n : own->chain.n_gpus > 0, &own->gbps, &own->ends);
     judge_tree(judge, &own->chain, &own->tree);
-    own->bound = fmax(own->gbps, fmin(own->bound, judge->across));
+    own->bound = fmax(own->gbps, fmin(own->bound, own->chain.closed ? judge->across
+                                                                    : judge->between[!!own->set]));
 }
 
 /* What an all-reduce reaches. */
@@ -283,12 +288,22 @@ static struct tccl_table *copy(const struct tccl_table *table)
     return own;
 }
 
+/* A closed ring passes a link both ways; so does a chain, unless a NIC is below the link: then one
+ * way is enough, and others may go the other way. */
+static void bound_by(struct judge *judge, const struct tccl_narrow *link)
+{
+    const double down = link->gbps[0], up = link->gbps[1], least = fmin(down, up);
+    judge->across = fmin(judge->across, least);
+    judge->between[0] = fmin(judge->between[0], link->nics ? fmax(down, up) : least);
+    judge->between[1] = fmin(judge->between[1], link->nics ? down + up : least);
+}
+
 struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
                                        const struct tccl_machine *machine,
                                        const struct tccl_narrowed *narrowed,
                                        const struct tccl_model *model, uint32_t *felt)
 {
-    struct judge judge = {machine, narrowed, model, 0, INFINITY};
+    struct judge judge = {machine, narrowed, model, 0, INFINITY, {INFINITY, INFINITY}};
     struct tccl_table *own = copy(table);
     *felt = 0;
     if (!own)
@@ -296,8 +311,7 @@ struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
     for (int i = 0; i < narrowed->n; i++)
         if ((table->gpus & narrowed->links[i].gpus) && (table->gpus & ~narrowed->links[i].gpus) &&
             !(table->gpus & narrowed->links[i].apart))
-            judge.across =
-                fmin(judge.across, fmin(narrowed->links[i].gbps[0], narrowed->links[i].gbps[1]));
+            bound_by(&judge, &narrowed->links[i]);
     for (int i = 0; i < own->n_results; i++)
         judge_result(&judge, &own->results[i]);
     for (int i = 0; i < 2 * TCCL_GENERATIONS; i++) {
@@ -309,15 +323,15 @@ struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
     return own;
 }
 
-/* What an all-reduce reaches over the best rings of the node alone; *bound: than which none is
- * faster. */
-static double best_alone(const struct tccl_table *table, double *bound)
+/* What an all-reduce reaches over the best rings of the node alone (closed), or between its NICs;
+ * *bound: than which none is faster. */
+static double best_of(const struct tccl_table *table, bool closed, unsigned parts, double *bound)
 {
     double best = 0;
     *bound = 0;
     for (int i = 0; i < table->n_results; i++) {
         const struct tccl_result *own = &table->results[i];
-        if (!own->chain.n_gpus || !own->chain.closed)
+        if (!own->chain.n_gpus || own->chain.closed != closed || !(parts >> own->part & 1))
             continue;
         best = fmax(best, reached(own));
         if (own->part == TCCL_BEST || own->part == TCCL_SET)
@@ -327,11 +341,16 @@ static double best_alone(const struct tccl_table *table, double *bound)
 }
 
 bool tccl_narrowed_suffices(const struct tccl_table *before, const struct tccl_table *table,
-                            double part)
+                            bool between, double part)
 {
-    double bound;
-    const double had = best_alone(before, &bound), best = best_alone(table, &bound);
-    return best >= part * fmin(bound, had);
+    for (int closed = !between; closed < 2; closed++) {
+        double bound;
+        const double had = best_of(before, closed, EVERY, &bound),
+                     best = best_of(table, closed, EVERY, &bound);
+        if (!(best >= part * fmin(bound, had)))
+            return false;
+    }
+    return true;
 }
 
 static void keep(struct tccl_table *table, const struct tccl_result *found)
@@ -348,22 +367,45 @@ static void keep(struct tccl_table *table, const struct tccl_result *found)
             own->ends = found->ends;
 }
 
+/* A better chain takes the place of that of its ports; the one that it had stays. */
+static void replace(struct tccl_table *table, struct tccl_result *place,
+                    const struct tccl_result *found)
+{
+    struct tccl_result before = *place;
+    before.part = TCCL_OTHER;
+    put(place, found);
+    if (before.chain.n_gpus)
+        keep(table, &before);
+}
+
+/* Those that are better than the best one between the same NICs, where there is one. */
+static void add_chains(struct tccl_table *table, const struct tccl_table *found, double more)
+{
+    for (int i = 0; i < tccl_table_pairs(found); i++) {
+        const struct tccl_result *own = &found->results[i],
+                                 *best = tccl_table_best(table, own->chain.entry.nic,
+                                                         own->chain.exit.nic);
+        struct tccl_result *place = tccl_table_place(table, &own->chain);
+        if (own->chain.n_gpus && best && place && reached(own) > more * reached(best))
+            replace(table, place, own);
+    }
+}
+
 void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
                        const struct tccl_model *model)
 {
     const struct tccl_result *own = tccl_table_ring(found);
     struct tccl_result *ring = tccl_table_ring(table);
-    double bound, best = model ? 0 : MORE * best_alone(table, &bound);
+    const double more = model ? 0 : MORE;
+    double bound, alone = more * best_of(table, true, EVERY, &bound),
+                  between = more * best_of(table, false, TCCL_SETS, &bound);
     if (model)
         ring->bound = fmax(ring->gbps, fmin(ring->bound, own->bound));
-    if (own->chain.n_gpus && reached(own) > fmax(reached(ring), best)) {
-        struct tccl_result before = *ring;
-        before.part = TCCL_OTHER;
-        put(ring, own);
-        keep(table, &before);
-    }
+    if (own->chain.n_gpus && reached(own) > fmax(reached(ring), alone))
+        replace(table, ring, own);
+    add_chains(table, found, fmax(1, more));
     for (own = NULL; (own = tccl_table_next(found, own, TCCL_OTHERS | TCCL_SETS));)
-        if (own->chain.closed && reached(own) >= best)
+        if (own->chain.closed ? reached(own) >= alone : own->set && reached(own) >= between)
             keep(table, own);
     if (model)
         tccl_table_ends(table, model);

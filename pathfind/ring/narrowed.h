@@ -57,16 +57,16 @@ struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
                                        const struct tccl_narrowed *narrowed,
                                        const struct tccl_model *model, uint32_t *felt);
 
-/* Does an all-reduce over the best rings of the node alone reach this part of what any can, by the
- * bounds that are known and by what the best ones had before? Else a search may find better ones.
- */
+/* Does an all-reduce over the best rings of the node alone (between: and over the best ones between
+ * its NICs) reach this part of what any can, by the bounds that are known and by what the best ones
+ * had before? Else a search may find better ones. */
 bool tccl_narrowed_suffices(const struct tccl_table *before, const struct tccl_table *table,
-                            double part);
+                            bool between, double part);
 
-/* Adds what a search has found for the same GPUs of the node alone: by that model, or (NULL) by
- * what was measured (search/recall.h), which is a guess, and counts where it is better than all
- * that was measured by more than such a guess is off. The best ring so far stays among the others.
- */
+/* Adds what a search has found for the same GPUs: by that model, or (NULL) by what was measured
+ * (search/recall.h), which is a guess, and counts where it is better than all that was measured, of
+ * chains between the same NICs, by more than such a guess is off. What was best stays among the
+ * others. */
 void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
                        const struct tccl_model *model);
 

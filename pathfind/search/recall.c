@@ -19,9 +19,9 @@ static const double GUESSED = 0.9;      /* what counts of a guess, */
 static const double SEVERAL = 0.75;     /* of that where several rings are, */
 static const double DIRECT = 0.85;      /* and of two without bounces */
 static const double AVOIDED = 0.1;      /* what bounces have where they are not wanted */
-/* Loads that a search asks for, of one ring and of ring sets; the largest that limit others; looks
- * at sets between two questions whether to go on. */
-enum { BUDGET = 5000, SETS = 4000, TRIES = 4, MEMBERS = 6, BETWEEN = 64 };
+/* Loads that a search asks for, of one ring and of ring sets; pairs of ports searched to the end;
+ * the largest that limit others; looks at sets between two questions whether to go on. */
+enum { BUDGET = 5000, PAIRS = 16, SETS = 4000, TRIES = 4, MEMBERS = 6, BETWEEN = 64 };
 
 struct recall {
     struct tccl_setmap *sets;
@@ -197,49 +197,83 @@ static void find_ends(const struct recall *recall, struct tccl_table *table)
         struct tccl_result *own = &table->results[i];
         const struct tccl_chain *rings = own->set ? own->set->rings : &own->chain;
         const int n = own->set ? own->set->n : own->chain.n_gpus > 0;
-        const uint8_t ends = n > 0 && own->chain.closed ? ends_of(recall, rings, n) : 0;
+        const uint8_t ends = n > 0 ? ends_of(recall, rings, n) : 0;
         if (ends && ends < tccl_result_ends(own))
             own->ends = ends;
     }
 }
 
+/* What an all-reduce reaches, of so much by the rings. */
+static double reached(const struct recall *recall, const struct tccl_table *table,
+                      const struct tccl_chain *rings, int n, double gbps)
+{
+    return gbps * tccl_reach(ends_of(recall, rings, n),
+                             __builtin_popcount(table->gpus) * (rings->closed ? 1 : 2));
+}
+
+/* No ring of a set is faster than a single one; or so it is taken, where the search had no time to
+ * prove it. *most: what the best one reaches. */
+static double find_single(const struct recall *recall, const struct tccl_machine *machine,
+                          const struct tccl_table *table, bool closed, double *most)
+{
+    double single = 0;
+    *most = 0;
+    for (struct tccl_result *own = NULL; (own = tccl_table_next(table, own, 1 << TCCL_BEST));) {
+        const struct tccl_ring_set set = {1, {own->chain}};
+        if (own->chain.closed != closed)
+            continue;
+        single = fmax(single, isfinite(own->bound) ? own->bound : own->gbps);
+        *most = fmax(*most, reached(recall, table, &own->chain, 1,
+                                    fmin(own->gbps, tccl_ring_set_line(&set, machine))));
+    }
+    return single;
+}
+
+/* Others were not measured, and nothing follows for them. */
+static uint32_t known_nics(const struct tccl_machine *machine, const struct tccl_table *before)
+{
+    uint32_t nics = 0;
+    for (int i = 0; i < machine->n_nics; i++)
+        nics |= (uint32_t)(tccl_table_best(before, i, -1) != NULL) << i;
+    return nics;
+}
+
 /* Ring sets are annealed by what they are guessed to have: any, and two rings without bounces,
- * which reach all of it, and share less that nobody has measured. What several rings gain over one
- * is a guess twice. */
+ * which reach all of it, and share less that nobody has measured; between NICs also two, and four.
+ * What several rings of the node alone gain over one is a guess twice. */
 static int find_sets(struct recall *recall, const struct tccl_machine *machine,
-                     const struct tccl_table *before, struct tccl_table *table,
+                     const struct tccl_table *before, bool closed, struct tccl_table *table,
                      struct tccl_error *err)
 {
-    const struct tccl_result *ring = tccl_table_ring(table);
-    /* No ring of a set is faster; or so it is taken, where the search had no time to prove it. */
-    const double single = isfinite(ring->bound) ? ring->bound : ring->gbps;
+    static const int rings[2][TRIES] = {{0, 2, 4, 0}, {0, 2, 2, 2}};
+    double most;
+    const double single = find_single(recall, machine, table, closed, &most);
     const struct tccl_rings_rater rater = {rate, recall, machine, TCCL_CHAIN_RINGS * single};
     cleanup_free struct tccl_ring_set *starts = calloc(TCCL_TABLE_STARTS, sizeof(*starts));
     struct tccl_rings_result best = {.gbps = 0}, found;
-    double most = ring->gbps * tccl_reach(ends_of(recall, &ring->chain, ring->chain.n_gpus > 0),
-                                          __builtin_popcount(table->gpus));
     if (!starts)
         return tccl_fail(err, "out of memory");
-    for (int i = 0; i < (tccl_table_reads(before) ? 2 : 1) * TRIES; i++) {
+    for (int i = 0; i < (tccl_table_reads(before) ? 2 : 1) * TRIES && single > 0; i++) {
         const bool reads = i >= TRIES;
-        const int n = tccl_table_starts(before, true, reads, starts);
-        recall->direct = i % TRIES > 0;
+        const int n = tccl_table_starts(before, closed, reads, starts);
+        recall->direct = closed && i % TRIES > 0;
         const struct tccl_rings_options options = {.rater = &rater,
-                                                   .rings = recall->direct ? 2 : 0,
+                                                   .rings = rings[closed][i % TRIES],
                                                    .reads = reads,
                                                    .gap = 0.01,
                                                    .budget = SETS,
                                                    .single_bound = single,
+                                                   .nics = known_nics(machine, before),
                                                    .seed = (uint64_t)i + 1};
-        if (tccl_rings_find(NULL, table->gpus, true, &options, starts, n, &found, err) != 0)
+        if (tccl_rings_find(NULL, table->gpus, closed, &options, starts, n, &found, err) != 0)
             return -1;
-        const double reached = found.gbps *
-                               tccl_reach(ends_of(recall, found.set.rings, found.set.n),
-                                          __builtin_popcount(table->gpus)) *
-                               (recall->direct ? DIRECT : SEVERAL);
-        if (found.set.n > 1 && reached > most) {
+        const double counts = !closed ? 1 : recall->direct ? DIRECT : SEVERAL;
+        const double has = found.set.n > 1 ? counts * reached(recall, table, found.set.rings,
+                                                              found.set.n, found.gbps)
+                                           : 0;
+        if (has > most) {
             best = found;
-            most = reached;
+            most = has;
         }
     }
     if (best.gbps > 0)
@@ -258,9 +292,11 @@ tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
     const struct tccl_meter meter = {.measure = measure, .context = &recall};
     const struct tccl_search_options options = {.gap = GAP,
                                                 .budget = BUDGET,
+                                                .pairs = PAIRS,
                                                 .others = TCCL_TABLE_OTHERS,
                                                 .reads = true,
-                                                .alone = true,
+                                                .trees = true,
+                                                .alone = !known_nics(machine, before),
                                                 .settle = 1,
                                                 .progress = progress,
                                                 .context = context};
@@ -272,7 +308,9 @@ tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
         if (!table || !search)
             tccl_fail(err, "out of memory");
         if (!table || !search || tccl_search_table(search, table, &options, err) < 0 ||
-            (find_sets(&recall, machine, before, table, err) != 0 && !recall.stopped))
+            ((find_sets(&recall, machine, before, true, table, err) != 0 ||
+              find_sets(&recall, machine, before, false, table, err) != 0) &&
+             !recall.stopped))
             tccl_table_free(tccl_steal(table));
         else
             find_ends(&recall, table);

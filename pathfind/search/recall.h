@@ -18,9 +18,10 @@ enum { TCCL_RECALL_SETS = 4096 };
  * for it. Returns 0, or -1 without memory: for tccl_profile_sets. */
 int tccl_recall_note(void *sets, const struct tccl_set *set, const struct tccl_measurement *value);
 
-/* The best rings of a GPU set of the node alone; of the rest of the table nothing counts. before:
- * what the profile has for the set; may P2P read there, it may here. sets: what was noted; a
- * search's own members of it change. progress: as of a search, or NULL; it is asked while it
+/* The best rings of a GPU set of the node alone, and the best chains and ring sets between those of
+ * its NICs that were measured; of the rest of the table nothing counts. before: what the profile
+ * has for the set; may P2P read there, it may here. sets: what was noted; a search's own members of
+ * it change. progress: as of a search, or NULL; it is asked while it
  * learns, too. The caller frees; NULL with err. */
 struct tccl_table *
 tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,

@@ -52,7 +52,7 @@ static void compare(const char *name, uint32_t gpus, const struct tccl_table *he
     cases++;
     if (could > 0 && has / could < least)
         least = has / could;
-    bool suffices = tccl_narrowed_suffices(healthy, ours, WANTED);
+    bool suffices = tccl_narrowed_suffices(healthy, ours, false, WANTED);
     bool reads;
     if (!suffices) {
         has = reach_of(now, search(name, ours, &narrowed, &reads), &best);

@@ -4,6 +4,7 @@
 #include "fill/fill.h"
 #include "narrow-links.h"
 #include "profile/measured.h"
+#include "ring/ring.h"
 #include "search/model-table.h"
 #include "search/recall.h"
 
@@ -94,7 +95,7 @@ static void compare(struct trial *trial, uint32_t gpus)
     const double could = fmin(reach_of(trial->now, fresh, &ignored),
                               reach_of_best(trial->model, before)),
                  judged = reach_of(trial->now, ours, &told);
-    if (!tccl_narrowed_suffices(before, ours, WANTED)) {
+    if (!tccl_narrowed_suffices(before, ours, false, WANTED)) {
         owned(table) struct tccl_table *found =
             tccl_recall_table(machine, &trial->measured.sets, &narrowed, before, NULL, NULL, ERR);
         CHECK(found != NULL);
@@ -184,6 +185,90 @@ TEST(rings)
                     machines[i % COUNT(machines)].noisy);
     printf("with noise %d of %d below %g\n", all_below, all_cases, WANTED);
     CHECK(all_below * 20 <= all_cases || CHECK_PART > 1);
+}
+
+/* All of a GPU set that a fresh search finds, between NICs, too. */
+static struct tccl_table *search_between(const struct tccl_model *model, uint32_t gpus)
+{
+    const struct tccl_search_options options = {
+        .gap = 0.03, .budget = 5000, .pairs = 16, .others = TCCL_TABLE_OTHERS, .reads = true};
+    const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = TCCL_TABLE_RINGS};
+    owned(search) struct tccl_search *search =
+        tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
+    struct tccl_table *table = tccl_table_new(tccl_model_machine(model), gpus);
+    MUST(tccl_search_table(search, table, &options, ERR) >= 0 ? 0 : -1);
+    MUST(tccl_table_find_sets(model, table, &sets, ERR));
+    tccl_table_ends(table, model);
+    return table;
+}
+
+/* What the rings of a step over two such nodes reach in truth. */
+static double reach_between(const struct tccl_model *model, const struct tccl_table *table)
+{
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
+    const struct tccl_run run = {class, 2};
+    cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
+    int best, in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS];
+    double least = INFINITY;
+    MUST(tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &ring, &best, ERR));
+    for (int node = 0; node < 2; node++) {
+        struct tccl_ring_set set = {0};
+        struct tccl_side side = {0};
+        tccl_ring_set_of(&ring, class, node, &set);
+        tccl_set_nics(&set, in, out);
+        for (int i = 0; i < set.n; i++)
+            tccl_side_add_chain(&side, &set.rings[i]);
+        const double gbps = fmin(side_gbps(model, &side), tccl_class_hops(class, in, out, set.n)) *
+                            tccl_reach(tccl_ends(model, set.rings, set.n), 2 * class->n_gpus);
+        least = fmin(least, gbps);
+    }
+    return least;
+}
+
+/* Rings between NICs that come in below a switch's link and leave above it pass it one way only, so
+ * that two of them, one each way, have twice as much. With noise no less than judged alone. */
+static void try_between(const char *name, const char *prefix, double noise)
+{
+    const struct tccl_machine *machine = machine_of(name);
+    const uint32_t all = (UINT32_C(1) << machine->n_gpus) - 1;
+    struct link links[TCCL_MAX_GPUS + TCCL_MAX_NICS + TCCL_MAX_SWITCHES], *link = links;
+    struct tccl_profile *profile = fill(name, &all, 1, noise, (unsigned long)rand());
+    struct tccl_measured measured = {0};
+    uint32_t felt;
+    MUST(tccl_measured_load(profile, &measured, ERR) == 0 ? 0 : -1);
+    for (list_links(machine, links); strcmp(link->prefix, prefix) != 0; link++)
+        ;
+    owned(model) struct tccl_model *now = cut(name, link, 0.5);
+    tccl_narrow_rate(&link->narrow, machine, 0.5, known, &measured);
+    const struct tccl_narrowed narrowed = {.n = 1, .links = {link->narrow}};
+    const struct tccl_table *before = tccl_profile_table(profile, all, ERR);
+    owned(table) struct tccl_table *fresh = search_between(now, all);
+    owned(table) struct tccl_table *ours =
+        tccl_narrowed_table(before, machine, &narrowed, NULL, &felt);
+    const double could = fmin(reach_between(now, fresh), reach_between(load_machine(name), before)),
+                 judged = reach_between(now, ours);
+    CHECK(noise > 0 || !tccl_narrowed_suffices(before, ours, true, WANTED));
+    owned(table) struct tccl_table *found =
+        tccl_recall_table(machine, &measured.sets, &narrowed, before, NULL, NULL, ERR);
+    MUST(found ? 0 : -1);
+    tccl_narrowed_add(ours, found, NULL);
+    const double has = reach_between(now, ours);
+    printf("%s %sbetween NICs, noise %g: judged %.3f, now %.3f of %.2f\n", name, prefix, noise,
+           judged / could, has / could, could);
+    CHECK(noise > 0 ? has >= WANTED * judged : has >= WANTED * could && judged < has);
+    tccl_measured_clear(&measured);
+    tccl_profile_close(profile);
+    check_remove(cache);
+}
+
+TEST(between)
+{
+    srand((unsigned)check_seed());
+    snprintf(cache, sizeof(cache), "%s", check_at("between"));
+    try_between("h100-8gpu", "sw3 ", 0);
+    try_between("epyc-nps4-4a100", "sw3 ", 0);
+    try_between("intel-4gpu", "g2 ", 0.03);
 }
 
 static struct tccl_set set_at(int i)

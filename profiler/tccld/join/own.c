@@ -236,7 +236,7 @@ static const struct tccl_table *judge(struct own *own, uint32_t gpus, struct jud
     if (!judged->table)
         return table;
     judged->wanting = (own->model || !tccl_profile_model(own->profile, NULL)) &&
-                      !tccl_narrowed_suffices(table, judged->table, 0.95);
+                      !tccl_narrowed_suffices(table, judged->table, !own->model, 0.95);
     return judged->table;
 }
 
