@@ -146,8 +146,9 @@ done
 
 echo "--- a profile without a model, as one that was measured: searched again by what was measured"
 rm "$cluster"/nodes/n1/cache/*/model.json
-lanes 1 8
+lanes 1 16
 restart
+lanes 1 8
 found=$(fresh --node "$work/cut.json=1:0-3")
 searched() {
     degraded "${worse/x4/x8}" && at_least "$(values TCCL_GBPS)" 0.95 "$found"
