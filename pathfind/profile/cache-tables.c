@@ -97,42 +97,46 @@ uint32_t tccl_profile_first(const struct tccl_profile *profile, uint32_t gpus)
 }
 
 /* Where the chains of a set are: in its own file, or in that of its first one, with the move from
- * there. A run of tccl-profile looks for the own ones. */
-static struct tccl_stamp find_file(const struct tccl_profile *profile, uint32_t gpus,
-                                   uint32_t *first, struct tccl_exchange *move,
-                                   char path[static PATH_MAX])
+ * there. */
+struct place {
+    struct tccl_stamp stamp;
+    uint32_t first;
+    struct tccl_exchange move;
+    char path[PATH_MAX];
+};
+
+/* A run of tccl-profile looks for the own ones. */
+static void find_file(const struct tccl_profile *profile, uint32_t gpus, struct place *place)
 {
-    tccl_table_path(profile->folder, gpus, path);
-    struct tccl_stamp stamp = tccl_stamp_take(path);
-    *first = gpus;
-    if (tccl_stamp_exists(&stamp) || profile->log)
-        return stamp;
-    *first = tccl_alike_first(&profile->from.alike, gpus, move);
-    tccl_table_path(profile->folder, *first, path);
-    return *first == gpus ? stamp : tccl_stamp_take(path);
+    tccl_table_path(profile->folder, gpus, place->path);
+    place->stamp = tccl_stamp_take(place->path);
+    place->first = gpus;
+    if (tccl_stamp_exists(&place->stamp) || profile->log)
+        return;
+    place->first = tccl_alike_first(&profile->from.alike, gpus, &place->move);
+    tccl_table_path(profile->folder, place->first, place->path);
+    if (place->first != gpus)
+        place->stamp = tccl_stamp_take(place->path);
 }
 
-struct tccl_table *tccl_profile_read_table(const struct tccl_profile *profile, uint32_t gpus,
-                                           struct tccl_error *err)
+static struct tccl_table *read_place(const struct tccl_profile *profile, uint32_t gpus,
+                                     const struct place *place, struct tccl_error *err)
 {
-    struct tccl_exchange move;
-    char path[PATH_MAX], text[128];
-    uint32_t first;
+    char text[128];
     errno = EINVAL;
     if (check_gpus(profile, gpus, err) != 0)
         return NULL;
-    struct tccl_stamp stamp = find_file(profile, gpus, &first, &move, path);
-    if (!tccl_stamp_exists(&stamp)) {
+    if (!tccl_stamp_exists(&place->stamp)) {
         tccl_numberset_format(gpus, text, sizeof(text));
         tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
                      "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
         errno = ENOENT;
         return NULL;
     }
-    struct tccl_table *table = read_file(profile, path, first, err);
-    if (table && first != gpus) {
+    struct tccl_table *table = read_file(profile, place->path, place->first, err);
+    if (table && place->first != gpus) {
         /* What sets that are alike may differ by counts as noise. */
-        struct tccl_table *moved = tccl_alike_table(table, &profile->machine, &move, err);
+        struct tccl_table *moved = tccl_alike_table(table, &profile->machine, &place->move, err);
         tccl_table_free(table);
         table = moved;
         if (table)
@@ -142,26 +146,34 @@ struct tccl_table *tccl_profile_read_table(const struct tccl_profile *profile, u
     return table;
 }
 
+struct tccl_table *tccl_profile_read_table(const struct tccl_profile *profile, uint32_t gpus,
+                                           struct tccl_error *err)
+{
+    struct place place;
+    find_file(profile, gpus, &place);
+    return read_place(profile, gpus, &place, err);
+}
+
 const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32_t gpus,
                                             struct tccl_error *err)
 {
-    struct tccl_exchange move;
-    char path[PATH_MAX];
-    uint32_t first;
-    struct tccl_stamp stamp = find_file(profile, gpus, &first, &move, path);
+    struct place place;
+    find_file(profile, gpus, &place);
     int known = find(profile, gpus);
-    if (known >= 0 && tccl_stamp_equal(&stamp, &profile->loaded[known].stamp)) {
+    if (known >= 0 && tccl_stamp_equal(&place.stamp, &profile->loaded[known].stamp)) {
         profile->loaded[known].used = ++profile->calls;
         return profile->loaded[known].table;
     }
     if (known >= 0)
         drop(profile, known);
-    struct tccl_table *table = tccl_profile_read_table(profile, gpus, err);
+    struct tccl_table *table = read_place(profile, gpus, &place, err);
     if (!table)
         return NULL;
     make_room(profile, tccl_table_bytes(table));
-    profile->loaded[profile->n_loaded++] = (struct tccl_loaded){
-        .table = table, .stamp = stamp, .bytes = tccl_table_bytes(table), .used = ++profile->calls};
+    profile->loaded[profile->n_loaded++] = (struct tccl_loaded){.table = table,
+                                                                .stamp = place.stamp,
+                                                                .bytes = tccl_table_bytes(table),
+                                                                .used = ++profile->calls};
     return table;
 }
 
@@ -180,12 +192,10 @@ bool tccl_profile_changed(const struct tccl_profile *profile)
 
 bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpus)
 {
-    struct tccl_exchange move;
-    char path[PATH_MAX];
-    uint32_t first;
+    struct place now;
     int known = find(profile, gpus);
-    struct tccl_stamp now = find_file(profile, gpus, &first, &move, path);
-    return known >= 0 && !tccl_stamp_equal(&now, &profile->loaded[known].stamp);
+    find_file(profile, gpus, &now);
+    return known >= 0 && !tccl_stamp_equal(&now.stamp, &profile->loaded[known].stamp);
 }
 
 /* "0000000f.chains" -> 0xf; 0: not the name of a chain table. */

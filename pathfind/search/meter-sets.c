@@ -268,14 +268,8 @@ static int rate_guess(void *context, const tccl_transfer *transfers, int count, 
         return 1;
     guess(guesser, transfers, count, rates);
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&guesser->tried, &set);
-    if (count > 1 && entry && entry->measured > 0) {
-        int slowest = 0;
-        for (int i = 0; i < count; i++) {
-            rates[i] = fmax(rates[i], entry->best.gbps);
-            slowest = rates[i] < rates[slowest] ? i : slowest;
-        }
-        rates[slowest] = entry->best.gbps;
-    }
+    if (count > 1 && entry && entry->measured > 0)
+        tccl_rings_known(rates, count, entry->best.gbps);
     return 0;
 }
 

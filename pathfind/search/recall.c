@@ -102,7 +102,6 @@ static int rate(void *context, const tccl_transfer *transfers, int count, double
     struct recall *recall = context;
     struct tccl_measurement all;
     struct tccl_set set = {0};
-    int slowest = 0;
     for (int i = 0; i < count; i++)
         if (tccl_set_add_again(&set, transfers[i]) != 0)
             return 1;
@@ -110,10 +109,7 @@ static int rate(void *context, const tccl_transfer *transfers, int count, double
         return -1;
     if (tccl_foretell_each(recall->foretell, transfers, count, gbps) != 0)
         return tccl_fail(err, "out of memory");
-    for (int i = 0; i < count; i++)
-        slowest = gbps[i] < gbps[slowest] ? i : slowest;
-    for (int i = 0; i < count; i++)
-        gbps[i] = i == slowest ? all.gbps : fmax(gbps[i], all.gbps);
+    tccl_rings_known(gbps, count, all.gbps);
     for (int i = 0; i < count && count > 1 && recall->direct; i++)
         if (tccl_transfer_target(transfers[i]).kind == TCCL_MEMORY)
             gbps[i] *= AVOIDED;

@@ -138,6 +138,15 @@ static bool meets_itself(const struct finder *finder, const struct tccl_ring_set
     return all;
 }
 
+void tccl_rings_known(double *rates, int count, double gbps)
+{
+    int slowest = 0;
+    for (int i = 1; i < count; i++)
+        slowest = rates[i] < rates[slowest] ? i : slowest;
+    for (int i = 0; i < count; i++)
+        rates[i] = i == slowest ? gbps : fmax(rates[i], gbps);
+}
+
 static int rate_transfers(struct finder *finder, const tccl_transfer *transfers, int count,
                           double *rates)
 {

@@ -20,6 +20,9 @@ struct tccl_rings_rater {
     const struct tccl_machine *machine;
     double bound; /* no set is faster */
 };
+/* For such: of guessed rates, where the slowest one is known. The slowest guess is that, and no
+ * other one is less. */
+void tccl_rings_known(double *rates, int count, double gbps);
 
 struct tccl_rings_options {
     const struct tccl_rings_rater *rater; /* NULL: the model */

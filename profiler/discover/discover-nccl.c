@@ -306,6 +306,14 @@ static int enter(struct reader *reader, struct element *element)
     return 0;
 }
 
+int tccl_nic_at(const struct tccl_machine *machine, const char *busid)
+{
+    for (int i = 0; i < machine->n_nics; i++)
+        if (same(machine->nics[i].busid, busid))
+            return i;
+    return -1;
+}
+
 /* A NIC of which the place is said, and nothing else. */
 static int enter_bare_nic(struct reader *reader, const struct element *pci)
 {
@@ -318,9 +326,8 @@ static int enter_bare_nic(struct reader *reader, const struct element *pci)
     if (tccl_bus_parse(pci->values[BUSID], &bus) != 0)
         return tccl_fail(reader->err, "a NIC has the bus id \"%s\"", pci->values[BUSID]);
     tccl_bus_format(bus, entry.busid);
-    for (int i = 0; i < machine->n_nics; i++)
-        if (same(machine->nics[i].busid, entry.busid))
-            return 0; /* its ports are said, too */
+    if (tccl_nic_at(machine, entry.busid) >= 0)
+        return 0; /* its ports are said, too */
     if (place(reader, reader->depth, &entry.numa, &entry.parent) != 0)
         return -1;
     machine->nics[machine->n_nics++] = entry;

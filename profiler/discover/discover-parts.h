@@ -58,6 +58,8 @@ void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus);
  * GPUDirect. Returns 0, or -1 with err. */
 bool tccl_is_nccl_topology(const char *text);
 int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_error *err);
+/* The first port of the NIC with that bus id; -1: there is none. */
+int tccl_nic_at(const struct tccl_machine *machine, const char *busid);
 
 /* discover-virtual.c: what NCCL takes from the file that hosts of virtual machines provide: CPU,
  * NUMA nodes, switches and slots. After GPUs, NICs and switches, while the topology is there. */

@@ -36,14 +36,6 @@ static int add_switch(struct switches *all, const struct tccl_machine *from, int
     return all->n++;
 }
 
-static int find_nic(const struct tccl_machine *machine, const char *busid)
-{
-    for (int i = 0; i < machine->n_nics; i++)
-        if (strcmp(machine->nics[i].busid, busid) == 0)
-            return i;
-    return -1;
-}
-
 /* The file's numbers of memories are those of this machine from here on. Returns false: it has NUMA
  * nodes that this machine doesn't. */
 static bool renumber(struct tccl_scene *scene, struct tccl_machine *file)
@@ -78,7 +70,7 @@ static void take_over(struct tccl_scene *scene, const struct tccl_machine *file,
     }
     for (int i = 0; i < machine->n_nics; i++) {
         struct tccl_nic *nic = &machine->nics[i];
-        int at = find_nic(file, nic->busid);
+        int at = tccl_nic_at(file, nic->busid);
         nic->parent = at < 0 ? add_switch(all, machine, nic->parent)
                              : add_switch(all, file, file->nics[at].parent);
         nic->numa = at < 0 ? nic->numa : file->nics[at].numa;

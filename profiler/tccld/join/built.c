@@ -403,7 +403,13 @@ static void advance(struct verdict *verdict)
 
 /* ---- Words ---- */
 
-/* Of a step with a ring, a trial, or of node 0 of another one. NULL without memory. */
+/* Do its nodes tell node 0? Those of a step with a ring, or of a trial. */
+static bool goes_up(const struct running_step *step)
+{
+    return step->ring || step->measure;
+}
+
+/* Of a step that goes up, or of node 0 of another one. NULL without memory. */
 static struct verdict *of_step(struct running *running, struct running_step *step)
 {
     struct verdict *verdict = step->verdict ? step->verdict : calloc(1, sizeof(*verdict));
@@ -600,9 +606,10 @@ void built_later(struct running *running, struct running_step *step, const char 
     if (step->later && (!slowed || step->slowed))
         return;
     step->later = true;
-    step->slowed = step->slowed || !slowed ? step->slowed : strdup(slowed);
+    if (slowed && !step->slowed)
+        step->slowed = strdup(slowed);
     running_save_soon(running, step);
-    if (!step->ring && !step->measure && step->node != 0)
+    if (!goes_up(step) && step->node != 0)
         return;
     struct verdict *verdict = of_step(running, step);
     if (!verdict)
@@ -611,7 +618,7 @@ void built_later(struct running *running, struct running_step *step, const char 
         changed(verdict); /* else it goes with the first word on what was built, or with figures */
     verdict->news |= step->node == 0 && (step->slowed || verdict->figures.samples > 0);
     put_news(verdict);
-    if (step->ring || step->measure)
+    if (goes_up(step))
         advance(verdict);
 }
 
@@ -644,8 +651,7 @@ void built_receive(struct daemon *daemon, struct connection *connection, json_t 
     struct built_sum sum;
     int node;
     struct running_step *step = tree_told(daemon->running, json, true, &node, &err);
-    struct verdict *verdict =
-        step && (step->ring || step->measure) ? of_step(daemon->running, step) : NULL;
+    struct verdict *verdict = step && goes_up(step) ? of_step(daemon->running, step) : NULL;
     if (step && !verdict)
         tccl_fail(&err, "it has no ring here");
     if (!verdict || built_sum_from_json(json, node, end_of(verdict, node), &sum, &err) != 0) {

@@ -34,7 +34,7 @@ struct fresh {
 };
 
 /* What the thread has had of a processor: jobs may leave it little. */
-static int64_t own_ms(void)
+static int64_t thread_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -44,8 +44,8 @@ static int64_t own_ms(void)
 static int follow(void *context, const struct tccl_search_progress *progress UNUSED)
 {
     const struct fresh *fresh = context;
-    return fresh->ending || fresh->stale || own_ms() > fresh->until_ms ? TCCL_SEARCH_STOP
-                                                                       : TCCL_SEARCH_GO_ON;
+    return fresh->ending || fresh->stale || thread_ms() > fresh->until_ms ? TCCL_SEARCH_STOP
+                                                                          : TCCL_SEARCH_GO_ON;
 }
 
 /* A tccl_recall_note that ends with the search. */
@@ -65,7 +65,7 @@ static struct tccl_table *recall(struct fresh *fresh)
     tccl_machine_id(&wanted->machine, id);
     if (tccl_profile_open(wanted->cache_dir, id, &profile, NULL) != 0)
         return NULL;
-    fresh->until_ms = own_ms() + RECALL_MS;
+    fresh->until_ms = thread_ms() + RECALL_MS;
     const struct tccl_table *before = tccl_profile_table(profile, wanted->gpus, NULL);
     if (before && tccl_profile_sets(profile, note, fresh, NULL, NULL) >= 0)
         table = tccl_recall_table(&wanted->machine, &fresh->sets, &wanted->narrowed, before, follow,
