@@ -51,13 +51,14 @@ bool tccl_view_allows(enum tccl_view view, const struct tccl_chain *chain)
 static bool counts(const struct tccl_table *table, const struct tccl_result *own,
                    enum tccl_view view)
 {
+    if (!tccl_view_allows(view, &own->chain) ||
+        (own->part == TCCL_HOST && view != TCCL_VIEW_HIDDEN))
+        return false;
+    if (own->part != TCCL_OTHER)
+        return true;
     const struct tccl_result *best = tccl_table_place(table, &own->chain);
-    if (own->part == TCCL_HOST && view != TCCL_VIEW_HIDDEN)
-        return false;
-    if (own->part == TCCL_OTHER && (view == TCCL_VIEW_HIDDEN || !best || !best->chain.n_gpus ||
-                                    tccl_view_allows(view, &best->chain)))
-        return false;
-    return tccl_view_allows(view, &own->chain);
+    return view != TCCL_VIEW_HIDDEN && best && best->chain.n_gpus &&
+           !tccl_view_allows(view, &best->chain);
 }
 
 static struct tccl_seen *place_of(const struct tccl_node_class *class,

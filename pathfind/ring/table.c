@@ -63,7 +63,7 @@ void tccl_table_free(struct tccl_table *table)
 {
     if (!table)
         return;
-    for (int i = 0; table->results && i < table->n_results; i++)
+    for (int i = tccl_table_pairs(table); table->results && i < table->n_results; i++)
         free(table->results[i].set);
     free(table->results);
     free(table->ports);
@@ -80,7 +80,7 @@ size_t tccl_table_bytes(const struct tccl_table *table)
 {
     size_t bytes = sizeof(*table) + MAX_PORTS * sizeof(*table->ports) +
                    (size_t)table->n_results * sizeof(*table->results);
-    for (int i = 0; i < table->n_results; i++)
+    for (int i = tccl_table_pairs(table); i < table->n_results; i++)
         bytes += table->results[i].set ? sizeof(*table->results[i].set) : 0;
     return bytes;
 }

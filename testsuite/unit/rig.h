@@ -23,6 +23,7 @@ enum { RIG_NODES = 40, RIG_PATIENCE_MS = 120000 };
 
 static struct rig {
     char folder[64];
+    char run[64]; /* before /nN/run, each node's RunDir: the folder */
     char munge_socket[96];
     pid_t munged;
     pid_t tccld[RIG_NODES + 1]; /* node n1 is tccld[1] */
@@ -99,7 +100,7 @@ static inline int rig_stop_tccld(int node, int signal_)
  * /dev/shm. */
 static void rig_end(void)
 {
-    char command[256];
+    char command[512];
     for (int i = 1; i <= RIG_NODES; i++)
         rig_stop_tccld(i, SIGTERM);
     rig_stop_munged();
@@ -107,8 +108,8 @@ static void rig_end(void)
         return;
     snprintf(command, sizeof(command),
              "for plan in %s/n*/run/*-*; do [ ! -d $plan ] || rm -f "
-             "/dev/shm/tccl-*-\"${plan##*-}\".*; done; rm -rf %s",
-             rig.folder, rig.folder);
+             "/dev/shm/tccl-*-\"${plan##*-}\".*; done; rm -rf %s %s",
+             rig.run, rig.run, rig.folder);
     if (system(command) != 0)
         fprintf(stderr, "%s stays\n", rig.folder);
 }
@@ -142,6 +143,7 @@ static void rig_begin(void)
         perror(rig.folder);
         exit(1);
     }
+    strcpy(rig.run, rig.folder);
     atexit(rig_end);
     setenv("SLURM_CONF", rig_at("slurm.conf", 0), 1); /* no slurmd is tccld's, whatever runs here */
     snprintf(rig.munge_socket, sizeof(rig.munge_socket), "%s/munge.socket", rig.folder);
@@ -149,6 +151,17 @@ static void rig_begin(void)
         key[i] = (char)(i * 37 + getpid());
     rig_write(rig_at("munge.key", 0), key, sizeof(key), 0600);
     rig_start_munged();
+}
+
+/* RunDir in memory, as sites have it; before there are nodes. */
+static inline void rig_run_in_memory(void)
+{
+    char path[sizeof(rig.run) + 8];
+    snprintf(rig.run, sizeof(rig.run), "/dev/shm%.50s", strrchr(rig.folder, '/'));
+    for (int i = 0; i <= RIG_NODES; i++) {
+        snprintf(path, sizeof(path), i ? "%s/n%d" : "%s", rig.run, i);
+        mkdir(path, 0755);
+    }
 }
 
 /* A port that nobody listens at, below those that outgoing connections get. */
@@ -180,7 +193,7 @@ static inline void rig_write_conf(int nodes, const char *accounting)
                  "Squeue=none\nMetricsFile=%s/%%n/metrics.prom\n"
                  "BindAddr=127.0.0.1\nTccldUser=%s\nMungeUser=%s\nAccountingHost=%s\nAliveTimeout="
                  "10s\n[peers]\n",
-                 rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
+                 rig.folder, rig.run, rig.folder, rig.folder, rig.folder, rig.munge_socket,
                  rig.folder, getpwuid(getuid())->pw_name, getpwuid(getuid())->pw_name, accounting);
     for (int i = 1; i <= nodes; i++)
         size += snprintf(text + size, sizeof(text) - (size_t)size, "n%d=127.0.0.1:%u\n", i,

@@ -138,3 +138,11 @@ TEST(run_dir)
     CHECK_INT(run_dir_free(run_dir), 0);
     event_base_free(base);
 }
+
+/* /dev/shm is in memory on each Linux; /proc can't be, nor what isn't there. */
+TEST(in_memory)
+{
+    CHECK(run_dir_in_memory("/dev/shm"));
+    CHECK(!run_dir_in_memory("/proc"));
+    CHECK(!run_dir_in_memory("/nowhere"));
+}

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,6 +82,13 @@ void run_dir_await(const char *path)
         return;
     log_line("%s (RunDir) does not answer: does its disk hang? tccld begins once it does", path);
     waitpid(child, NULL, 0);
+}
+
+bool run_dir_in_memory(const char *path)
+{
+    struct statfs system;
+    return statfs(path, &system) == 0 &&
+           (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
 }
 
 struct run_dir *run_dir_new(struct event_base *base, struct tccl_error *err)

@@ -1,8 +1,9 @@
-/* run-dir.h: what is done to files in RunDir, by a thread of its own, one after the other. RunDir
- * is in memory as a rule. Where a site has it on a disk, that may hang, and then only this thread
- * with it. */
+/* run-dir.h: what is done to files in RunDir. It is in memory as a rule, and nobody waits for that.
+ * Where a site has it on a disk, that may hang: a thread of its own does it, one after the other,
+ * and only this thread hangs then. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <event2/event.h>
@@ -20,6 +21,9 @@ struct run_dir;
 void run_dir_await(const char *path);
 /* Writes, as a sweep would, and changes nothing: a file system that takes that goes on. */
 void run_dir_try(void *path);
+
+/* Whether it needs no thread, which a JOIN would wait for twice. */
+bool run_dir_in_memory(const char *path);
 
 /* NULL with err. */
 struct run_dir *run_dir_new(struct event_base *base, struct tccl_error *err);
