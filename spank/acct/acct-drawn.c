@@ -292,9 +292,11 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
     const char *job = acct_drawn_field(drawn, record, "JobID"),
                *name = acct_drawn_field(drawn, record, "JobName");
     if (!*text) {
-        const char *reason = tccl_text_of(record, "reason");
-        return tccl_fail(err, "step %s has no ring: %s%s%s", job, tccl_text_of(record, "state"),
-                         *reason ? ": " : "", reason);
+        const char *reason = tccl_text_of(record, "reason"), *state = tccl_text_of(record, "state");
+        return tccl_fail(err, "step %s has no ring: %s%s%s", job, state, *reason ? ": " : "",
+                         *reason                 ? reason
+                         : !strcmp(state, "off") ? ": none was asked for"
+                                                 : "");
     }
     if (acct_ring_read(text, *node ? node : tccl_text_of(record, "nodes"), &drawn->ring, err) != 0)
         return tccl_fail_in(err, "the ring of step %s can't be read", job);

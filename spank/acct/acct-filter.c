@@ -225,6 +225,13 @@ static json_t *read_state(const char *text, struct tccl_error *err)
     for (int i = 0; tccl_built_names[i]; i++)
         words[n++] = tccl_built_names[i];
     words[n] = NULL;
+    static const char *const before[][2] = {{"applied", "planned"},    {"fallback", "failed"},
+                                            {"nothing-to-do", "left"}, {"partial", "partly"},
+                                            {"fewer", "partly"},       {"differs", "no"},
+                                            {"not used", "no"}}; /* what was shown once */
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+        if (strcasecmp(text, before[i][0]) == 0)
+            text = before[i][1];
     /* sacct's "F", too, which is not a ring that failed */
     bool of_job = is_job_state(text) && strcasecmp(text, "failed") != 0;
     return read_word(text, words, "a state", of_job ? "a job state, which sacct shows" : NULL, err);

@@ -15,4 +15,5 @@ all_have TCCL_STATE left
 none_has TCCL_RING
 all_have TCCL_REASON "the step has one GPU"
 recorded "$(job_of)" 0 state left
+recorded "$(job_of)" 0 reason "the step has one GPU"
 matches "the user's line" "$(cat "$work/err")" '*tccl: nothing to do: the step has one GPU*'

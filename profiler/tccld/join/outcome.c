@@ -423,9 +423,10 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     int nothing =
         runs ? tccl_ring_choose(runs, merge->n_runs, most_rings, &ring, &limits.rings_of_best, &err)
              : tccl_fail_as(&err, TCCL_REASON_OVERLOAD, "out of memory");
-    if (nothing > 0)
+    if (nothing > 0) {
         outcome->state = TCCL_STATE_LEFT;
-    else if (nothing < 0) {
+        tccl_outcome_say(outcome, TCCL_REASON_NO_GAIN, "the step has one GPU");
+    } else if (nothing < 0) {
         /* No ring closes. */
         char why[sizeof(err.text)];
         int node;
