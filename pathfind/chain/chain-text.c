@@ -137,8 +137,9 @@ static void skip_blanks(struct reader *reader)
 
 static int fail_at(const struct reader *reader, const char *at, const char *wanted)
 {
-    return tccl_fail(reader->err, "column %d: %s was expected, found \"%.12s\"",
-                     (int)(at - reader->text) + 1, wanted, *at ? at : "the end");
+    const char *quote = *at ? "\"" : "";
+    return tccl_fail(reader->err, "column %d: %s was expected, found %s%.12s%s",
+                     (int)(at - reader->text) + 1, wanted, quote, *at ? at : "the end", quote);
 }
 
 static int fail_here(const struct reader *reader, const char *wanted)

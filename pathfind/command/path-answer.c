@@ -293,7 +293,7 @@ static void print_baseline(const struct answer *answer, FILE *out)
     bool gains = answer_gains(answer, why);
     fprintf(out, "baseline   %.2f GB/s by NCCL's own rings", answer->baseline.gbps);
     if (isfinite(answer_ratio(answer)))
-        fprintf(out, ": %s %.2f times as fast%s",
+        fprintf(out, ": in a large all-reduce %s %.2f times as fast%s",
                 route_rings(&answer->route) > 1 ? "these rings are" : "this ring is",
                 answer_ratio(answer), gains ? "" : ", and would not be applied");
     fprintf(out, "\n");

@@ -104,8 +104,9 @@ static int print_svg(FILE *out, const void *what, struct tccl_error *err)
     text[0] = '\0';
     if (answer->baseline.n && answer->baseline.gbps > 0)
         snprintf(text, sizeof(text),
-                 "baseline (NCCL's own rings): %.2f GB/s; this is %.2f times as fast",
-                 answer->baseline.gbps, answer->route.gbps / answer->baseline.gbps);
+                 "baseline (NCCL's own rings): %.2f GB/s; this is %.2f times as fast%s",
+                 answer->baseline.gbps, answer->route.gbps / answer->baseline.gbps,
+                 rings > 1 ? ". At each arrow: a1 is the first of ring a, then GB/s" : "");
     tccl_svg_text(MARGIN, MARGIN + 36, "", text, out);
     fprintf(out, "<g transform=\"translate(%d,%d)\">\n", MARGIN, TITLE);
     tccl_panels_svg(&panels, out);

@@ -402,15 +402,13 @@ static void print_held(const struct route *route)
 static void print_lead(const struct answer *answer)
 {
     const struct route *ours = &answer->route, *nccl = &answer->baseline;
-    if (!nccl->n || !(nccl->gbps > 0) || !(ours->gbps > 0))
+    if (!nccl->n || !(nccl->gbps > 0) || !(ours->gbps > 0) || !isfinite(answer_ratio(answer)))
         return;
-    printf("NCCL's own rings have %.2f GB/s", nccl->gbps);
+    printf("A large all-reduce has %.2f GB/s by NCCL's own rings", nccl->reach);
     print_held(nccl);
-    printf(", %s %.2f GB/s", route_rings(ours) > 1 ? "these" : "this one", ours->gbps);
+    printf(", %.2f GB/s by %s", ours->reach, route_rings(ours) > 1 ? "these" : "this one");
     print_held(ours);
-    if (isfinite(answer_ratio(answer)))
-        printf(": a large all-reduce is %.2f times as fast", answer_ratio(answer));
-    fputs(".\n\n", stdout);
+    printf(": %.2f times as fast.\n\n", answer_ratio(answer));
 }
 
 static const char transfers_legend[] =

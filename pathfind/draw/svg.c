@@ -12,7 +12,7 @@ const struct tccl_look tccl_looks[TCCL_LOOKS] = {
     {'g', "GPUDirect", "#6a4c93", "35", "from and to the network", "NIC and GPU directly"},
     {'n', "by NICs", "#a23b72", "36", "between GPUs of the node by NICs (-nInJ>)",
      "by the node's NICs of these numbers"},
-    {0, "", "#b3161e", "31", "hold each other back: together as slow as all", ""},
+    {0, "", "#b3161e", "31", "hold each other back: they alone would be as slow", ""},
 };
 
 int tccl_look_of(struct tccl_text_arrow arrow)

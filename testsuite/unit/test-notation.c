@@ -90,7 +90,7 @@ static void check_refused(const struct tccl_machine *machine, const char *text, 
 static void check_bad(const struct tccl_machine *machine)
 {
     static const char arrow[] = "an arrow such as -w>, -r> or -m0> was expected, found";
-    check_refused(machine, "", "column 1: a GPU was expected, found \"the end\"");
+    check_refused(machine, "", "column 1: a GPU was expected, found the end");
     check_refused(machine, "0 -w> 4 -w> 0", "GPU 4 does not exist: the machine has 4");
     check_refused(machine, "0 -w> 16 -w> 0", "GPU 16 is out of range: 0 to 15");
     check_refused(machine, "0 -w> 1000 -w> 0",
@@ -101,7 +101,7 @@ static void check_bad(const struct tccl_machine *machine)
     check_refused(machine, "0 -m16> 1 -w> 0", "memory 16 is out of range: 0 to 15");
     check_refused(machine, "0 -m1000> 1 -w> 0",
                   check_printf("column 3: %s \"-m1000> 1 -w\"", arrow));
-    check_refused(machine, "0 -w> 1", check_printf("column 8: %s \"the end\"", arrow));
+    check_refused(machine, "0 -w> 1", check_printf("column 8: %s the end", arrow));
     check_refused(machine, "0 -w> 1 -w> 0 x", "column 15: the end was expected, found \"x\"");
     check_refused(machine, "0 -w> 1 -w> 1 -w> 0", "GPU 1 is in the chain twice");
     check_refused(machine, "0 -w> 0", "a ring needs at least two GPUs");
@@ -321,7 +321,7 @@ TEST(reads)
     check_read("n1[a-g>0-g>a] n2", -1, "<0|0|n1|a -g> 0 -g> a>",
                "node 2 of the ring: name[chain] was expected, found \"n2\"");
     check_read("n1[0-w>1-w>0", -1, "",
-               "node 1 of the ring: column 10: \"]\" was expected, found \"the end\"");
+               "node 1 of the ring: column 10: \"]\" was expected, found the end");
     check_read("n1[]", -1, "", "node 1 of the ring: column 1: a GPU was expected, found \"]\"");
     check_read("n1[0-w>1-w>0|]", -1, "<0|0|n1|0 -w> 1 -w> 0>",
                "node 1 of the ring: column 1: a GPU was expected, found \"]\"");
@@ -420,9 +420,9 @@ static void check_refused_set(const char *text, const char *why)
 TEST(bad_sets)
 {
     char many[200] = "0-w>1-w>0";
-    check_refused_set("", "column 1: a GPU was expected, found \"the end\"");
+    check_refused_set("", "column 1: a GPU was expected, found the end");
     check_refused_set("0-w>1-w>0|", "ring 2: column 1: a GPU was expected, found "
-                                    "\"the end\"");
+                                    "the end");
     check_refused_set("0-w>1-w>0]", "column 10: the end was expected, found \"]\"");
     check_refused_set("0-w>1-w>0|a-g>0-w>1-g>a", "ring 2 is open, the first one isn't");
     check_refused_set("0-w>1-w>0 | 0-w>2-w>0", "ring 2 has other GPUs than the first one");
