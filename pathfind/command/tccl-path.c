@@ -30,9 +30,9 @@ static const char help[] =
     "\n"
     "  --model FILE, --profile DIR  machine model, or profile folder: one node.\n"
     "                   Default: the profile of this machine\n"
-    "  --node FILE[=COUNT[:GPUS]]   COUNT more nodes of this model or profile, in this\n"
-    "                   place of the order; repeat as needed. If FILE is the one of\n"
-    "                   --model, --model adds no node, and may then be left out\n"
+    "  --node FILE[=COUNT[:GPUS]]   COUNT more nodes of this model or profile, in\n"
+    "                   this place of the order; repeat as needed. If FILE is the\n"
+    "                   one of --model, that adds no node, and may be left out\n"
     "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2; default: all\n"
     "  --busy LIST      for place, explain: GPUs that another job has\n"
     "  --json           for scripts\n"
@@ -45,8 +45,8 @@ static const struct tccl_command commands[COMMANDS] = {
     {"", help, ""},
     {"solve",
      "Usage: tccl-path solve [--model FILE | --profile DIR] [OPTION]...\n"
-     "Finds the best rings over the nodes, those that are best together: orders of GPUs,\n"
-     "edges and ports.\n\n",
+     "Finds the rings over the nodes that are best together: orders of GPUs, edges and\n"
+     "ports.\n\n",
      ""},
     {"eval",
      "Usage: tccl-path eval [--model FILE | --profile DIR] [--ring RING] [OPTION]...\n"
@@ -138,15 +138,15 @@ static const struct tccl_option rows[] = {
     {"node", 'n', NODES, TCCL_OPTION_OWN, 0, "@file",
      "  --node FILE[=COUNT[:GPUS]]\n"
      "                   COUNT (1 to 4096, default 1) more nodes of this model or\n"
-     "                   profile, in this place of the order, named n1, n2, ... If FILE\n"
-     "                   is the one of --model, --model adds no node itself\n",
+     "                   profile, in this place of the order, named n1, n2, ... If\n"
+     "                   FILE is the one of --model, --model adds no node itself\n",
      0, 0, set_node},
     ONCE("gpus", NODES, gpus, NULL,
          "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2,5; default: all\n"),
     ONCE("gpus", IN(PLACE), gpus, NULL, "  --gpus K         how many GPUs the job gets\n"),
     ONCE("busy", IN(PLACE) | IN(EXPLAIN), busy, NULL,
-         "  --busy LIST      GPUs that are taken, such as 0-3 or 0,2: one job, with its best\n"
-         "                   ring\n"),
+         "  --busy LIST      GPUs that are taken, such as 0-3 or 0,2: one job, with its\n"
+         "                   best ring\n"),
     ONCE("load", IN(MEASURE), load, NULL,
          "  --load LOAD      transfers, who starts them first: \"g0>g1\" GPU 0 writes to\n"
          "                   GPU 1, \"g1<m0\" GPU 1 reads from memory 0, \"n0>g0\" NIC 0\n"

@@ -116,11 +116,11 @@ static TCCL_OPTION_SETTER(set_mode)
 static const struct tccl_command commands[] = {
     {"",
      "Usage: tccl-check [OPTION]...\n"
-     "       tccl-check policy [OPTION]... | step JOB.STEP --node NODE | machine [--json]\n"
-     "Check whether slurm-tccl works on this node. Prints one line per item: ok, warn or fail,\n"
-     "the finding, what to do. Changes nothing. policy: that of a step; step: was the plugin\n"
-     "there; machine: what of hardware, BIOS and drivers slows transfers down.\n\n",
-     "\nExit status: 0 nothing failed, 1 something did, 2 wrong usage. See tccl-check(8).\n"},
+     "       tccl-check policy|step|machine [OPTION]...       (each has a --help)\n"
+     "Check whether slurm-tccl works on this node. Prints one line per item: ok, warn\n"
+     "or fail, the finding, what to do. Changes nothing. policy: that of a step; step:\n"
+     "was the plugin there; machine: what of hardware, BIOS, drivers slows transfers.\n\n",
+     "\nExit status: 0 nothing failed, 1 something did, 2 wrong usage. tccl-check(8).\n"},
     {"policy",
      "Usage: tccl-check policy [--explain] [OPTION]...\n"
      "Show which policy of tccl.conf applies to a job step, and its settings.\n\n",
@@ -128,14 +128,15 @@ static const struct tccl_command commands[] = {
      "Exit status: 0 success; 1 tccl.conf cannot be read; 2 wrong usage.\n"},
     {"step",
      "Usage: tccl-check step JOB.STEP --node NODE [OPTION]...\n"
-     "Ask the tccld of a node whether the plugin has spoken for a job step of yours there. If it\n"
-     "has not, Slurm has dropped --tccl in silence, require too.\n\n",
+     "Ask the tccld of a node whether the plugin has spoken for a job step of yours\n"
+     "there. If it has not, Slurm has dropped --tccl in silence, require too.\n\n",
      "\nExit status: 0 it has, 1 it has not, 2 wrong usage, 3 that is not known.\n"},
     {"machine",
      "Usage: tccl-check machine [--json]\n"
-     "Show what of this machine slows transfers down: links that are trained at less than they\n"
-     "can, ACS, IOMMU, NUMA nodes, peer access, drivers and limits; what each costs, how it is\n"
-     "mended, and the risk of that. Changes and measures nothing. root sees more.\n\n",
+     "Show what of this machine slows transfers down: links that are trained at less\n"
+     "than they can, ACS, IOMMU, NUMA nodes, peer access, drivers, limits; what each\n"
+     "costs, how it is mended, and the risk of that. Changes and measures nothing.\n"
+     "root sees more.\n\n",
      "\nExit status: 0 nothing failed, 1 a device does not work, 2 wrong usage.\n"},
 };
 
@@ -147,9 +148,9 @@ static const struct tccl_command commands[] = {
 
 static const struct tccl_option options[] = {
     {"explain", 0, IN_POLICY, TCCL_OPTION_FLAG, AT(explain), NULL,
-     "      --explain         for each other policy, also the first condition that fails; and "
-     "what\n"
-     "                        this node's tccld knows of rings by their steps\n"},
+     "      --explain         for each other policy, also the first condition that\n"
+     "                        fails; and what this node's tccld knows of rings by\n"
+     "                        their steps\n"},
     {"config", 'f', IN_CHECK | IN_POLICY | IN_STEP, TCCL_OPTION_TEXT, AT(config), "@file",
      "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"},
     {"node", 'N', IN_CHECK, TCCL_OPTION_OWN, AT(node), NULL,
@@ -191,8 +192,8 @@ static const struct tccl_option options[] = {
     {"gpu-type", 0, IN_POLICY, TCCL_OPTION_TEXT, AT(model), NULL,
      "      --gpu-type MODEL  GPU model: \"NVIDIA A100-SXM4-40GB\", or a part of it\n"},
     {"mode", 0, IN_POLICY, TCCL_OPTION_OWN, AT(mode), "off|auto|on|require",
-     "      --mode MODE       mode requested by the user (with TCCL=, or on the command\n"
-     "                        line): off, auto, on or require\n",
+     "      --mode MODE       mode requested by the user (with TCCL=, or in the\n"
+     "                        command): off, auto, on or require\n",
      0, 0, set_mode},
     {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL,
      "  -h, --help            show this help and exit\n"},

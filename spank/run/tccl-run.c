@@ -49,11 +49,11 @@ static const struct tccl_command commands[] = {
      "Usage: tccl-run [OPTION]... COMMAND [ARGUMENT]...\n"
      "Run a program on this machine, without Slurm, with the ring that was measured as\n"
      "best for its GPUs: tccl-run torchrun train.py\n"
-     "COMMAND starts the ranks of one machine. One line on stderr says which ring, or why\n"
-     "none; COMMAND is run in any case, and its exit status is that of tccl-run.\n\n",
+     "COMMAND starts the ranks of one machine. One line on stderr says which ring, or\n"
+     "why none; COMMAND is run in any case, and its exit status is that of tccl-run.\n\n",
      "\nGPUs: CUDA_VISIBLE_DEVICES, else all. Measured once by the user:\n"
      "  tccl-profile init && tccl-profile run\n"
-     "TCCL=off in the environment: COMMAND as it is; TCCL=auto: no line without a ring.\n"
+     "In the environment, TCCL=off: COMMAND as it is; TCCL=auto: a ring, or no line.\n"
      "Exit status 126, 127: COMMAND can't be run, is not found. See tccl-run(1).\n"}};
 
 static const struct tccl_option option_table[] = {

@@ -57,8 +57,8 @@ static TCCL_OPTION_SETTER(refuse_check)
 static const struct tccl_command commands[] = {
     {"",
      "Usage: tccld [OPTION]...\n"
-     "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
-     "on the ring of each job step, and keep the records. Runs in the foreground.\n\n",
+     "Serve this node's measured bandwidths to jobs, agree with the tccld of other\n"
+     "nodes on the ring of each job step, keep the records. Runs in the foreground.\n\n",
      "\nSIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8);\n"
      "tccl-check(8) says whether all works on this node.\n"}};
 
@@ -74,8 +74,8 @@ static const struct tccl_option option_table[] = {
     /* else getopt would take it for the start of --check-config */
     {"check", 0, 0, TCCL_OPTION_OWN_FLAG, 0, NULL, "", 0, 0, refuse_check},
     {"alone", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, conf.alone), NULL,
-     "      --alone           of a machine by itself: no Slurm, no network, nobody but the\n"
-     "                        user who starts it (tccl-run(1) does)\n"},
+     "      --alone           of a machine by itself: no Slurm, no network, nobody but\n"
+     "                        the user who starts it (tccl-run(1) does)\n"},
     {"foreground", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, foreground), NULL,
      "      --foreground      accepted, and the only way it runs\n"},
     {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL,
