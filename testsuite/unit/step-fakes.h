@@ -71,6 +71,7 @@ struct connection {
     int holds, answers;
     bool closed, applied;
     bool dropped; /* without an answer */
+    bool told;    /* a reason */
     char node[16];
 };
 
@@ -89,6 +90,7 @@ void connection_answer(struct connection *connection, json_t *message)
     const char *state = json_string_value(json_object_get(message, "state"));
     const char *path = json_string_value(json_object_get(message, "path"));
     connection->answers++;
+    connection->told = json_object_get(message, "reason") != NULL;
     connection->applied = state && strcmp(state, "planned") == 0;
     CHECK(!connection->applied || connection->node[0] || (path && *path));
 }

@@ -453,6 +453,28 @@ static void merge_with(int node, bool required, const char *claims, const char *
     step_merge(&rig.daemon, peer, merge);
 }
 
+/* It has failed and ended here before a node below comes or asks: that hears why, at once. Later,
+ * the step is another run. */
+TEST(failed_and_ended)
+{
+    for (int late = 0; late < 2; late++) {
+        begin_rig(0, 2);
+        fake_no_profile = true;
+        join_alone();
+        do_leave(0);
+        CHECK_INT(the_step()->phase, STEP_ENDED);
+        fake_us += late * TIMEOUT_MS * INT64_C(1000);
+        cleanup_json json_t *message = new_report("here", 0, 0);
+        json_object_del(message, "reason");
+        struct connection *peer = new_peer(1);
+        step_here(&rig.daemon, peer, message);
+        CHECK_INT(peer->told, !late);
+        merge_with(1, false, NULL, "");
+        CHECK_INT(the_step()->phase, late ? STEP_GATHERING : STEP_ENDED);
+        end_rig();
+    }
+}
+
 /* All of a range is there and reported; then a node of it fails: its parent hears the reason in
  * place of the MERGE, as it must not give the ring out any more. */
 TEST(taken_back)

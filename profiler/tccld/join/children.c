@@ -140,10 +140,11 @@ static int take_merge(struct step *step, struct child **child, struct connection
 static struct step *step_of(struct daemon *daemon, const struct report *report,
                             struct tccl_error *err)
 {
-    if (!report->reason)
+    struct step *step = steps_find(daemon->steps, &report->key);
+    if (!report->reason && step && !step_failed_lately(step))
         steps_forget_ended(daemon->steps, &report->key);
-    struct step *step = steps_get(daemon->steps, &report->key, node_tree_parent((int)report->node),
-                                  (int)report->n_nodes, (int)report->timeout_ms, err);
+    step = steps_get(daemon->steps, &report->key, node_tree_parent((int)report->node),
+                     (int)report->n_nodes, (int)report->timeout_ms, err);
     if (step && !step_enter(step, STEP_MERGE))
         return tccl_fail_null(err, "the step is %s", phase_name(step->phase));
     return step;

@@ -108,6 +108,12 @@ struct step *steps_get(struct steps *steps, const struct tccl_step_key *key, int
     return NULL;
 }
 
+bool step_failed_lately(const struct step *step)
+{
+    return !step_is_open(step) && step->outcome.state == TCCL_STATE_FAILED &&
+           !step->outcome.partial && tccl_now_ms() < step->end - STEP_KEEP_MS + step->timeout_ms;
+}
+
 void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key)
 {
     struct step *step = steps_find(steps, key);
