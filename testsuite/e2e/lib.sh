@@ -64,6 +64,13 @@ eventually() { # WHAT COMMAND...
     done
 }
 
+kill_tccld() { # NODE: at once; returns when it has ended
+    local pid
+    pid=$(<"$cluster/pid/tccld@$1")
+    kill -9 "$pid"
+    eventually "end of tccld" sh -c "! kill -0 $pid 2>/dev/null"
+}
+
 # ---- the tasks' environment ----------------------------------------------------------------------
 
 # Tasks run this; each writes lines "JOB.STEP NODE PROCID NAME=VALUE", one "started" line first, into a

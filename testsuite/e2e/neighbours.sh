@@ -58,7 +58,7 @@ begin -N1 -w n1 --gpus=2
 srun_show "${two[@]}"
 beside 1 7.87 2.50
 recorded "$(job_of)" 0 beside '*/* nccl: *'
-kill -9 "$(<"$cluster/pid/tccld@n1")"
+kill_tccld n1
 mini start-tccld n1
 
 echo "--- the same by a tccld that was started again"

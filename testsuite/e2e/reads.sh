@@ -55,7 +55,7 @@ echo "--- beside a step that reads NCCL's own writes do not collapse; a tccld th
 begin --tccl=on
 [[ "$(plan)" == *" -r> "* ]] || fail "the first step's plan has no chain that reads"
 let_go 1 6
-kill -9 "$(<"$cluster/pid/tccld@n1")"
+kill_tccld n1
 mini start-tccld n1
 srun_show "${two[@]}"
 matches TCCL_STATE "$(values TCCL_STATE)" left

@@ -83,9 +83,7 @@ case $chains in *"|"*) ;; *) fail "the first step has a single ring: $chains" ;;
 written() { cat "$cluster"/nodes/n1/run/*/plan | grep -F '"rings"' | grep -F ' | '; }
 eventually "the step is written down" written
 known=$(written)
-pid=$(<"$cluster/pid/tccld@n1")
-kill -9 "$pid"
-eventually "end of tccld" sh -c "! kill -0 $pid 2>/dev/null"
+kill_tccld n1
 mini start-tccld n1
 end 2,3
 end 6,7

@@ -141,9 +141,9 @@ spoil_conf() {
     mv "$conf.new" "$conf"
 }
 
-kill_tccld() {
+kill_any_tccld() {
     local node=n$((1 + RANDOM % 4))
-    kill -9 "$(<"$cluster/pid/tccld@$node")"
+    kill_tccld "$node"
     sleep 0.$((RANDOM % 8))
     mini start-tccld "$node"
 }
@@ -177,7 +177,7 @@ weather() {
     while [ -d "$work" ] && [ ! -e "$work/over" ]; do
         case $((RANDOM % 4)) in
         0) spoil_conf ;;
-        1 | 2) kill_tccld ;;
+        1 | 2) kill_any_tccld ;;
         3) slow_prolog ;;
         esac
         start_now
