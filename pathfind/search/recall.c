@@ -15,13 +15,14 @@
 static const double ALIKE = 2.5;        /* deviations that sets that are alike may be off by, */
 static const double BLUR = 3;           /* that two sets can't be told apart by, */
 static const double LEAST_NOISE = 0.01; /* and what is taken for noise at least */
-static const double GUESSED = 0.9;      /* what counts of a guess, */
-static const double SEVERAL = 0.75;     /* of that where several rings are, */
-static const double DIRECT = 0.85;      /* and of two without bounces */
-static const double AVOIDED = 0.1;      /* what bounces have where they are not wanted */
+static const double GUESSED[] = {0.9, 0.98}; /* what counts of a guess, */
+static const double SEVERAL = 0.75;          /* of that where several rings are, */
+static const double DIRECT = 0.85;           /* and of two without bounces */
+static const double SLOWER = 1.05; /* limits do not explain a set that is slower by that */
+static const double AVOIDED = 0.1; /* what bounces have where they are not wanted */
 /* Loads that a search asks for, of one ring and of ring sets; pairs of ports searched to the end;
  * the largest that limit others; looks at sets between two questions whether to go on. */
-enum { BUDGET = 5000, PAIRS = 16, SETS = 4000, TRIES = 4, MEMBERS = 6, BETWEEN = 64 };
+enum { BUDGET = 5000, PAIRS = 16, SETS = 4000, TRIES = 4, MEMBERS = 6, BETWEEN = 64, LOOKS = 256 };
 
 struct recall {
     struct tccl_setmap *sets;
@@ -33,7 +34,8 @@ struct recall {
     void *context;
     int looks;
     bool stopped;
-    bool direct; /* ring sets without bounces */
+    double guessed; /* what counts of a guess */
+    bool direct;    /* ring sets without bounces */
 };
 
 int tccl_recall_note(void *sets, const struct tccl_set *set, const struct tccl_measurement *value)
@@ -71,8 +73,8 @@ static int recall_set(const struct recall *recall, const struct tccl_set *set, d
     for (int i = 0; i < set->count; i++)
         tccl_set_add(&each, set->transfers[i]);
     least = fmin(least, most);
-    *gbps =
-        GUESSED * fmin(least, tccl_bounds_of(recall->bounds, each.transfers, each.count, least));
+    *gbps = recall->guessed *
+            fmin(least, tccl_bounds_of(recall->bounds, each.transfers, each.count, least));
     return 0;
 }
 
@@ -144,6 +146,27 @@ static int add_limits(struct recall *recall, struct tccl_error *err)
     return 0;
 }
 
+/* The fewer measured sets are slower than limits explain, the more guesses count. */
+static int weigh_guesses(struct recall *recall, double deviation, struct tccl_error *err)
+{
+    const struct tccl_setmap *sets = recall->sets;
+    int slower = 0, all = 0;
+    double least, most;
+    for (size_t i = 0; i < sets->count; i += 1 + sets->count / LOOKS) {
+        const struct tccl_setmap_entry *own = &sets->entries[i];
+        if (own->measured == 0 || own->set.count < 3)
+            continue;
+        if (go_on(recall, err) != 0)
+            return -1;
+        if (tccl_foretell_alone(recall->foretell, &own->set, &least, &most) != 0)
+            return tccl_fail(err, "out of memory");
+        slower += least > (SLOWER + deviation) * own->best.gbps;
+        all++;
+    }
+    recall->guessed = fmin(GUESSED[1], fmax(GUESSED[0], 1 - (double)slower / fmax(all, 1)));
+    return 0;
+}
+
 static int learn(struct recall *recall, const struct tccl_machine *machine, struct tccl_error *err)
 {
     const struct tccl_setmap *sets = recall->sets;
@@ -166,7 +189,7 @@ static int learn(struct recall *recall, const struct tccl_machine *machine, stru
             tccl_bounds_add(recall->bounds, &set, sets->entries[i].best.gbps) != 0)
             return tccl_fail(err, "out of memory");
     }
-    return add_limits(recall, err);
+    return add_limits(recall, err) != 0 ? -1 : weigh_guesses(recall, deviation, err);
 }
 
 /* ---- the search ---- */
@@ -234,23 +257,42 @@ static uint32_t known_nics(const struct tccl_machine *machine, const struct tccl
     return nics;
 }
 
+/* What sets of a kind have at most: what they had while all links were whole, and what links leave
+ * to any (as they were judged); infinite: none was measured. */
+static double most_of(const struct tccl_table *before, const struct tccl_table *judged, bool closed,
+                      bool reads)
+{
+    double had = 0, left = 0;
+    for (int i = 0; i < before->n_results; i++) {
+        const struct tccl_result *own = &before->results[i];
+        if (!own->set || own->chain.closed != closed || tccl_ring_set_reads(own->set) != reads)
+            continue;
+        had = fmax(had, own->gbps);
+        left = fmax(left, judged->results[i].bound);
+    }
+    return had > 0 ? fmin(had, left) : INFINITY;
+}
+
 /* Ring sets are annealed by what they are guessed to have: any, and two rings without bounces,
  * which reach all of it, and share less that nobody has measured; between NICs also two, and four.
- * What several rings of the node alone gain over one is a guess twice. */
+ * What several rings of the node alone gain over one is a guess twice. Between NICs all are kept,
+ * since the best one may take what other GPUs need (room.c). Guesses prove nothing. */
 static int find_sets(struct recall *recall, const struct tccl_machine *machine,
-                     const struct tccl_table *before, bool closed, struct tccl_table *table,
-                     struct tccl_error *err)
+                     const struct tccl_table *before, const struct tccl_table *judged, bool closed,
+                     struct tccl_table *table, struct tccl_error *err)
 {
     static const int rings[2][TRIES] = {{0, 2, 4, 0}, {0, 2, 2, 2}};
     double most;
     const double single = find_single(recall, machine, table, closed, &most);
-    const struct tccl_rings_rater rater = {rate, recall, machine, TCCL_CHAIN_RINGS * single};
     cleanup_free struct tccl_ring_set *starts = calloc(TCCL_TABLE_STARTS, sizeof(*starts));
     struct tccl_rings_result best = {.gbps = 0}, found;
     if (!starts)
         return tccl_fail(err, "out of memory");
     for (int i = 0; i < (tccl_table_reads(before) ? 2 : 1) * TRIES && single > 0; i++) {
         const bool reads = i >= TRIES;
+        const double bound =
+            fmin(TCCL_CHAIN_RINGS * single, most_of(before, judged, closed, reads));
+        const struct tccl_rings_rater rater = {rate, recall, machine, bound};
         const int n = tccl_table_starts(before, closed, reads, starts);
         recall->direct = closed && i % TRIES > 0;
         const struct tccl_rings_options options = {.rater = &rater,
@@ -263,17 +305,20 @@ static int find_sets(struct recall *recall, const struct tccl_machine *machine,
                                                    .seed = (uint64_t)i + 1};
         if (tccl_rings_find(NULL, table->gpus, closed, &options, starts, n, &found, err) != 0)
             return -1;
-        const double counts = !closed ? 1 : recall->direct ? DIRECT : SEVERAL;
-        const double has = found.set.n > 1 ? counts * reached(recall, table, found.set.rings,
-                                                              found.set.n, found.gbps)
-                                           : 0;
-        if (has > most) {
+        found.gbps = fmin(found.gbps, bound);
+        if (found.set.n < 2)
+            continue;
+        if (!closed)
+            tccl_table_keep_set(table, &found.set, found.gbps, INFINITY);
+        const double has = (recall->direct ? DIRECT : SEVERAL) *
+                           reached(recall, table, found.set.rings, found.set.n, found.gbps);
+        if (closed && has > most) {
             best = found;
             most = has;
         }
     }
     if (best.gbps > 0)
-        tccl_table_keep_set(table, &best.set, best.gbps, INFINITY); /* guesses prove nothing */
+        tccl_table_keep_set(table, &best.set, best.gbps, INFINITY);
     return 0;
 }
 
@@ -296,22 +341,25 @@ tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
                                                 .settle = 1,
                                                 .progress = progress,
                                                 .context = context};
-    struct tccl_table *table = NULL;
+    uint32_t felt;
+    struct tccl_table *table = NULL,
+                      *judged = tccl_narrowed_table(before, machine, narrowed, NULL, &felt);
     struct tccl_search *search = NULL;
     if (learn(&recall, machine, err) == 0) {
         table = tccl_table_new(machine, before->gpus);
         search = tccl_search_new(machine, meter, NULL);
-        if (!table || !search)
+        if (!table || !search || !judged)
             tccl_fail(err, "out of memory");
-        if (!table || !search || tccl_search_table(search, table, &options, err) < 0 ||
-            ((find_sets(&recall, machine, before, true, table, err) != 0 ||
-              find_sets(&recall, machine, before, false, table, err) != 0) &&
+        if (!table || !search || !judged || tccl_search_table(search, table, &options, err) < 0 ||
+            ((find_sets(&recall, machine, before, judged, true, table, err) != 0 ||
+              find_sets(&recall, machine, before, judged, false, table, err) != 0) &&
              !recall.stopped))
             tccl_table_free(tccl_steal(table));
         else
             find_ends(&recall, table);
     }
     tccl_search_free(search);
+    tccl_table_free(judged);
     tccl_foretell_free(recall.foretell);
     tccl_bounds_free(recall.bounds);
     tccl_symmetry_free(recall.symmetry);
