@@ -139,17 +139,17 @@ void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl
                  ours, nccl);
     else if (decision->decided == TCCL_LITTLE_GAIN && ours > nccl * decision->required)
         snprintf(text, TCCL_DECISION_TEXT,
-                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: if steps "
+                 "NCCL's own choice is kept (%.1f GB/s, the best ring found %.1f: if steps "
                  "beside it never rest that is %.2fx, and a gain below %.2fx is not used)",
                  nccl, ours, asked->ours.gbps / asked->nccl.gbps, decision->required);
     else if (decision->decided == TCCL_LITTLE_GAIN)
         snprintf(text, TCCL_DECISION_TEXT,
-                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: a gain below "
+                 "NCCL's own choice is kept (%.1f GB/s, the best ring found %.1f%s: a gain below "
                  "%.2fx is not used)",
-                 nccl, ours, decision->required);
+                 nccl, ours, asked->measured ? "" : ", by a model", decision->required);
     else if (decision->decided == TCCL_SLOWER_SMALL)
         snprintf(text, TCCL_DECISION_TEXT,
-                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: but with it "
+                 "NCCL's own choice is kept (%.1f GB/s, the best ring found %.1f: but with it "
                  "all-reduces of %s take %.2fx as long)",
                  nccl, ours, size, decision->loss);
     else if (decision->decided == TCCL_NO_FASTER && nccl > ours * (1 + asked->noise) * SAME)

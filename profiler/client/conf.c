@@ -210,13 +210,29 @@ static int letters_apart(const char *a, const char *b)
     return row[n];
 }
 
-/* Fails with the key that is meant, or with those of [tccl], of a policy, or of both. */
+/* Where this key belongs; NULL: nowhere. */
+static const char *section_of(const char *name)
+{
+    const char *key;
+    if (tccl_key_find(keys, KEYS, name))
+        return "[tccl]";
+    for (int named = 0; named < 2; named++)
+        for (int i = 0; (key = tccl_policy_key(named, i)); i++)
+            if (strcasecmp(name, key) == 0)
+                return named ? "[policy NAME]" : "[policy]";
+    return NULL;
+}
+
+/* Fails with the section where the key belongs, with the key that is meant, or with those of
+ * [tccl], of a policy, or of both. */
 static int refuse_key(bool tccl, const struct tccl_policy *policy, const char *name,
                       struct tccl_error *err)
 {
     char known[1024] = "";
     size_t used = 0;
-    const char *key, *meant = NULL;
+    const char *key, *meant = NULL, *section = section_of(name);
+    if (section)
+        return tccl_fail(err, "'%.40s' is a key of %s, not of this section", name, section);
     int nearest = strlen(name) < 5 ? 2 : 3; /* letters */
     for (int i = 0; tccl && i < KEYS; i++) {
         used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", keys[i].name);

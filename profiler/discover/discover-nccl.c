@@ -116,7 +116,8 @@ static const char *read_attributes(const char *at, struct element *element, bool
 static int number(const struct element *element, enum attribute name, int none)
 {
     const char *text = element->values[name];
-    return text[0] ? (int)strtol(text, NULL, 0) : none;
+    long value = text[0] ? strtol(text, NULL, 0) : none;
+    return value > INT_MAX ? INT_MAX : value < INT_MIN ? INT_MIN : (int)value;
 }
 
 /* 0: the file leaves it to /sys. */
@@ -215,9 +216,10 @@ static int enter_gpu(struct reader *reader, const struct element *gpu, int depth
     if (place(reader, depth, &entry.numa, &entry.parent) != 0)
         return -1;
     entry.sm = entry.sm < 0 || entry.sm > 999 ? 0 : entry.sm;
-    /* "10de:2684": what NCCL writes of a model. */
+    /* "10de:2684": what NCCL writes of a model; some files leave it out. */
     const char *vendor = pci->values[VENDOR], *device = pci->values[DEVICE];
-    snprintf(entry.model, TCCL_NAME, "%.8s:%.8s", vendor + (strncmp(vendor, "0x", 2) == 0 ? 2 : 0),
+    snprintf(entry.model, TCCL_NAME, *device ? "%.8s:%.8s" : "GPU",
+             vendor + (strncmp(vendor, "0x", 2) == 0 ? 2 : 0),
              device + (strncmp(device, "0x", 2) == 0 ? 2 : 0));
     int at = machine->n_gpus++;
     for (; at > 0 && tccl_busid_compare(entry.busid, machine->gpus[at - 1].busid) < 0; at--) {

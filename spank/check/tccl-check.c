@@ -17,6 +17,7 @@
 #include "base/options.h"
 #include "check/check-items.h"
 #include "client/hostlist.h"
+#include "draw/term.h"
 
 enum { PATIENT_MS = 2000, LAST_MS = 500 };
 
@@ -304,7 +305,7 @@ static void show(const struct check_options *options, const struct probe *probes
     for (; *shown < end; ++*shown) {
         const struct probe *probe = &probes[*shown];
         if (!options->json && probe->wanted && !(options->quiet && probe->result.level == CHECK_OK))
-            check_print(stdout, items[*shown].name, &probe->result, isatty(STDOUT_FILENO));
+            check_print(stdout, items[*shown].name, &probe->result, tccl_term_colour());
     }
     fflush(stdout);
 }

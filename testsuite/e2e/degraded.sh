@@ -52,7 +52,7 @@ lanes 1 4
 eventually "a plan for the link" degraded "$worse"
 step
 recorded "$(job_of)" 0 degraded "$worse"
-says "tccl: nothing to do: NCCL's own choice is as good *; $worse"
+says "tccl: nothing to do: NCCL's own choice is kept *; $worse"
 checked warn "*${worse#n1: }: rings are planned for what is left; *"
 said 1 "rings are planned anew: ${worse#n1: }" || fail "the log doesn't say it"
 

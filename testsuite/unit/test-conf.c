@@ -162,8 +162,8 @@ TEST(bad_policies)
     check_bad("[policy ]\n", 1, "a policy's name has 1 to 32 letters");
     check_bad("[policy a1234567890123456789012345678901x]\nNodes=2\n", 1, "1 to 32 letters");
     check_bad("[policies]\nNodes=2\n", 1, "unknown section [policies]; there are");
-    check_bad("[policy a]\nPort=1\n", 2, "unknown key 'Port'; known: Default MinNodes");
-    check_bad("[policy]\nUsers=ann\n", 2, "unknown key 'Users'");
+    check_bad("[policy a]\nPort=1\n", 2, "'Port' is a key of [tccl]");
+    check_bad("[policy]\nUsers=ann\n", 2, "'Users' is a key of [policy NAME]");
     check_bad_values("[policy a]\nNodes", "0|3-2|-3|2-x|70000|2-3-4",
                      "give a number, or a range such as 2-8 or 4-, from 1 to 65536");
     check_bad("[policy a]\nGpus=\n", 2, "from 1 to 1048576");
@@ -399,7 +399,10 @@ TEST(bad_forms)
     check_bad("[tccl]\nSokket=/x\n", 2, "unknown key 'Sokket': did you mean Socket?");
     check_bad("[tccl]\nacountinghost=x\n", 2, "did you mean AccountingHost?");
     check_bad("[policy]\nDefualt=on\n", 2, "did you mean Default?");
-    check_bad("[policy]\nSocket=/x\n", 2, "unknown key 'Socket'; known: Default MinNodes");
+    check_bad("[policy]\nSocket=/x\n", 2, "'Socket' is a key of [tccl], not of this section");
+    check_bad("[tccl]\nDefault=on\n", 2, "'Default' is a key of [policy], not of this section");
+    check_bad("[policy]\nQos=a\n", 2, "'Qos' is a key of [policy NAME], not of this section");
+    check_bad("[policy]\nPrefix=/x\n", 2, "unknown key 'Prefix'; known: Default MinNodes");
     check_bad("Port=1\n", 1,
               "is before any section; there are [tccl], [policy], [policy NAME], [peers]");
     check_bad("[tcld]\nPort=1\n", 1, "unknown section [tcld]");

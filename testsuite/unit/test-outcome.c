@@ -295,7 +295,7 @@ TEST(no_gain)
         CHECK((outcome.gbps > 0) == (i == 0) && (outcome.choices != NULL) == (i == 0));
         snprintf(reason, sizeof(reason),
                  i == 1   ? "NCCL's own ring is as fast (%.1f GB/s)"
-                 : i == 3 ? "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: "
+                 : i == 3 ? "NCCL's own choice is kept (%.1f GB/s, the best ring found %.1f: "
                             "a gain below 1.05x is not used)"
                           : "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
                  default_gbps, ring);
@@ -360,7 +360,7 @@ TEST(told)
         {0.75, 200, 100, 1.3, ""}, /* 1.14 by what decides */
         {0.75, 100, 200, 1.3, "policy: the ring is only 1.14x NCCL's own choice ("},
         {0.83, 200, 100, 0,
-         "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: if steps beside it "
+         "NCCL's own choice is kept (%.1f GB/s, the best ring found %.1f: if steps beside it "
          "never rest that is 1.03x, and a gain below 1.05x is not used)"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
