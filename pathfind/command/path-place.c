@@ -117,6 +117,7 @@ static void print_places(const struct placing *placing)
     }
     if (placing->n > shown)
         printf("%d more: see --json\n", placing->n - shown);
+    puts("share: what the job that loses most keeps; rest: a job on the free GPUs left");
 }
 
 static json_t *known(double value)
