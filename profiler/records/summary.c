@@ -188,7 +188,9 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
     struct summary *summary = argument;
     const char *state = facts->shown.state;
     bool ring = tccl_is(state, "planned"), failed = tccl_is(state, "failed");
-    bool own = facts->gbps == 0 && tccl_is(state, "left");
+    bool own = facts->gbps == 0 && tccl_is(state, "left") &&
+               facts->shown.cause != TCCL_REASON_TRIAL &&
+               facts->shown.cause != TCCL_REASON_EVIDENCE;
     bool built = ring && tccl_is(facts->shown.built, "yes"), gains = ring && facts->ratio > 0;
     struct day *parts[] = {find_day(summary, facts->start), find_hour(summary, facts->start)};
     if (summary->steps == ROWS)

@@ -127,8 +127,8 @@ static void add_gain(const json_t *record, struct acct_drawn *drawn)
                                          sheet->built ? "" : "predicted to be ", ratio));
 }
 
-/* What its large collectives reached. */
-static void add_achieved(const json_t *record, struct acct_drawn *drawn)
+/* What its large collectives reached. NULL: not known, or out of memory. */
+static char *achieved_text(const json_t *record)
 {
     double achieved = tccl_real_of(record, "achieved_gbps"),
            share = tccl_real_of(record, "achieved_share");
@@ -136,13 +136,12 @@ static void add_achieved(const json_t *record, struct acct_drawn *drawn)
     bool own = !strcmp(tccl_text_of(record, "achieved_with"), "own");
     char of[64] = "";
     if (!(achieved > 0))
-        return;
+        return NULL;
     if (share > 0)
         snprintf(of, sizeof(of), ", %.0f %% of what was predicted", 100 * share);
-    add_line(&drawn->sheet,
-             acct_field_print("achieved %.2f GB/s%s%s: the best tenth of %lld large collective%s",
-                              achieved, own ? " with NCCL's own rings" : "", of, samples,
-                              ending(samples)));
+    return acct_field_print("achieved %.2f GB/s%s%s: the best tenth of %lld large collective%s",
+                            achieved, own ? " with NCCL's own rings" : "", of, samples,
+                            ending(samples));
 }
 
 /* What it has beside others, of what it would have alone, and by what that is known, unless that is
@@ -293,10 +292,12 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
                *name = acct_drawn_field(drawn, record, "JobName");
     if (!*text) {
         const char *reason = tccl_text_of(record, "reason"), *state = tccl_text_of(record, "state");
-        return tccl_fail(err, "step %s has no ring: %s%s%s", job, state, *reason ? ": " : "",
+        cleanup_free char *achieved = achieved_text(record);
+        return tccl_fail(err, "step %s has no ring: %s%s%s%s%s", job, state, *reason ? ": " : "",
                          *reason                 ? reason
                          : !strcmp(state, "off") ? ": none was asked for"
-                                                 : "");
+                                                 : "",
+                         achieved ? "; " : "", achieved ? achieved : "");
     }
     if (acct_ring_read(text, *node ? node : tccl_text_of(record, "nodes"), &drawn->ring, err) != 0)
         return tccl_fail_in(err, "the ring of step %s can't be read", job);
@@ -316,7 +317,8 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
     add_line(&drawn->sheet, acct_field_print("%s%s%s%s", built->behind_state ? state : "",
                                              open ? "" : built->line, *why ? ": " : "", why));
     add_gain(record, drawn);
-    add_achieved(record, drawn);
+    if (tccl_real_of(record, "achieved_gbps") > 0)
+        add_line(sheet, achieved_text(record));
     add_beside(record, drawn);
     add_source(record, drawn);
     if (sheet->cut)

@@ -99,12 +99,12 @@ ends "n1: no profile of this machine *"
 mv "$cluster/nodes/n1/no-cache" "$cluster/nodes/n1/cache"
 echo "--- a step without GPUs has nobody who could require a ring by them, and waits for none"
 wait_long
-begun=$(date +%s%N)
+sed -i 's/^AliveTimeout=.*/AliveTimeout=60s/' "$cluster/tccl.conf" # the longest: one that waits does so twice
+begun=$SECONDS
 srun_show -N2 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
-took=$((($(date +%s%N) - begun) / 1000000))
-echo "it took $took ms"
-[ "$took" -lt 20000 ] || fail "it has waited: AliveTimeout= is 10 s, twice"
+[ $((SECONDS - begun)) -lt 110 ] || fail "it has waited for $((SECONDS - begun)) s"
+wait_long
 echo "--- the second node's tccld is dead, so the first one doesn't know what is required there"
 mini stop-tccld n2
 ends "n2: *tccld*"

@@ -387,6 +387,14 @@ TEST(none)
              "\xc2\x9b"
              "31m");
     check_none(record, "step 12.0 has no ring: failed: ??31m");
+    set_text(record, "reason", "trial: to compare them");
+    json_object_set_new(record, "achieved_gbps", json_real(7.25));
+    json_object_set_new(record, "achieved_share", json_real(0.97));
+    json_object_set_new(record, "samples", json_integer(1));
+    set_text(record, "achieved_with", "own");
+    check_none(record,
+               "trial: to compare them; achieved 7.25 GB/s with NCCL's own rings, 97 % of what was "
+               "predicted: the best tenth of 1 large collective");
     set_text(record, "ring", "n1[what]");
     check_none(record, "the ring of step 12.0 can't be read");
     cleanup_json json_t *empty = json_object();

@@ -228,9 +228,9 @@ struct plain_node {
 /* Not where the step or the policy is the reason. */
 static bool blames(const json_t *record)
 {
-    static const char *const others[] = {"policy",       "no gain",  "no GPU",
-                                         "job script",   "own GPUs", "shared GPU",
-                                         "unknown NCCL", "het step", "trial"};
+    static const char *const others[] = {"policy",   "no gain",    "no GPU",       "job script",
+                                         "own GPUs", "shared GPU", "unknown NCCL", "het step",
+                                         "trial",    "evidence"};
     for (size_t i = 0; i < COUNT(others); i++)
         if (is(record, "reason_class", others[i]))
             return false;
@@ -319,7 +319,9 @@ static double gbps_of(const json_t *record)
     double gbps = number_of(record, "gbps");
     if (has_ring(record))
         return gbps;
-    return is(record, "state", "left") && gbps == 0 ? number_of(record, "baseline_gbps") : 0;
+    bool as_fast = is(record, "state", "left") && gbps == 0 &&
+                   !is(record, "reason_class", "trial") && !is(record, "reason_class", "evidence");
+    return as_fast ? number_of(record, "baseline_gbps") : 0;
 }
 
 /* What steps lost to those beside them, and to the GPUs that they got. */
@@ -726,9 +728,9 @@ static const char *const reasons[] = {
     "n99: connection refused by n99:8517: is its tccld running?",
 };
 /* In no order of theirs: nothing is read out of a text. */
-static const char *const classes[] = {"policy",     "no GPU",  "unknown NCCL",     "trial",
-                                      "no profile", "version", "of next year",     "other",
-                                      "job script", "",        "no answer in time"};
+static const char *const classes[] = {"policy",     "no GPU",  "unknown NCCL",      "trial",
+                                      "no profile", "version", "of next year",      "other",
+                                      "job script", "",        "no answer in time", "evidence"};
 static const char *const node_lists[] = {"n1",      "n2",     "n[1-2]",   "n[1-4]",
                                          "n[5-12]", "n[3,7]", "n1,n12",   "n[1-12]",
                                          "n[9-10]", "",       "n[2-3,6]", "n[11-12]"};

@@ -526,6 +526,7 @@ TEST(memory)
     sqlite3 *db = NULL;
     rig_stop_tccld(1, SIGTERM);
     CHECK_INT(sqlite3_open(rig_at("state/outbox.db", 3), &db), SQLITE_OK);
+    CHECK_INT(sqlite3_busy_timeout(db, 30000), SQLITE_OK); /* tccld may be writing to it */
     CHECK_INT(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     join.nodes = &name;
     check_applied(end_join(join_by(3, &join)));
