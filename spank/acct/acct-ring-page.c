@@ -87,6 +87,7 @@ static void put_facts(const json_t *record, struct acct_drawn *drawn, FILE *out)
                  {"AchievedWith", "Achieved with"},
                  {"Samples", "Collectives measured"},
                  {"SentBytes", "Bytes of its collectives"},
+                 {"Captured", "Collectives captured into CUDA graphs"},
                  {"SentShare", "Part of its time in them"},
                  {"GBps", "Predicted bandwidth, GB/s"},
                  {"BaselineGBps", "Baseline (NCCL's own rings), GB/s"},
