@@ -124,14 +124,15 @@ static const size_t least[SHIM_SIZES] = {(size_t)4 << 20, (size_t)16 << 20, (siz
 
 /* ---- What was measured ---- */
 
-static void add(struct watch *watch, const struct shim_sample *sample, float ms)
+/* next: what is about to be launched has on the bus, and is counted by now. */
+static void add(struct watch *watch, const struct shim_sample *sample, float ms, uint64_t next)
 {
     double gbps = (double)sample->load.on_bus / (ms * 1e6);
     int64_t since_us = shim_now_us() - sample->begun_us;
     if (!watch->warm) { /* the time to connect is nobody's */
         watch->warm = true;
         watch->first_us = shim_now_us();
-        watch->before = __atomic_load_n(&watch->on_bus, __ATOMIC_RELAXED);
+        watch->before = __atomic_load_n(&watch->on_bus, __ATOMIC_RELAXED) - next;
         return;
     }
     /* Longer than it can have been: one of two clocks has jumped. */
@@ -148,7 +149,7 @@ static void add(struct watch *watch, const struct shim_sample *sample, float ms)
 }
 
 /* Those that are done, the oldest first: of what a program queues one is asked, not all. */
-static void collect(const struct driver *driver, struct watch *watch)
+static void collect(const struct driver *driver, struct watch *watch, uint64_t next)
 {
     for (; watch->under_way > 0; watch->under_way--) {
         struct shim_sample *sample = &watch->pairs[watch->oldest];
@@ -160,7 +161,7 @@ static void collect(const struct driver *driver, struct watch *watch)
         if (state != 0 || driver->elapsed(&ms, sample->start, sample->end) != 0)
             watch->faults++;
         else
-            add(watch, sample, ms);
+            add(watch, sample, ms, next);
     }
 }
 
@@ -216,15 +217,18 @@ static void tell(struct watch *watch, int64_t now, bool last)
             size = i;
     if (process && last && captured > 0 && watch->rank <= 0)
         shim_log(SHIM_LOG_INFO,
-                 "communicator of %d ranks: %u collectives were captured into CUDA graphs; the "
-                 "launches of these are not seen: neither measured nor counted",
-                 watch->ranks, captured);
-    if (watch->counts[size] == 0 || !process)
+                 "communicator of %d ranks: %u collective%s captured into CUDA graphs; what "
+                 "launches of these send is not seen: neither measured nor counted",
+                 watch->ranks, captured, captured == 1 ? " was" : "s were");
+    bool any = watch->bytes > 0 || captured > 0;
+    if (!process || (watch->counts[size] == 0 && !(last && any)))
         return;
-    figures.from = least[size];
-    figures.samples = watch->counts[size];
-    order(watch, size, &figures.best, &figures.median);
-    figures.algorithm = algorithm_of(watch, size, (int)process->plan.n_nodes, steered);
+    if (watch->counts[size] > 0) {
+        figures.from = least[size];
+        figures.samples = watch->counts[size];
+        order(watch, size, &figures.best, &figures.median);
+        figures.algorithm = algorithm_of(watch, size, (int)process->plan.n_nodes, steered);
+    }
     /* Far less than was measured: most was queued before the first one was done. */
     double sent = (double)(watch->on_bus - watch->before);
     if (watch->sampled > 0 && sent >= watch->sampled / 2 && now > watch->first_us && !captured) {
@@ -233,7 +237,7 @@ static void tell(struct watch *watch, int64_t now, bool last)
         figures.share = share < 1 ? share : 1;
     }
     watch->told_us = now;
-    if (last && watch->rank <= 0)
+    if (last && watch->rank <= 0 && figures.samples > 0)
         shim_log(SHIM_LOG_INFO,
                  "communicator of %d ranks, %s: the best tenth of %u collectives from %llu MiB on "
                  "reached %.2f GB/s (bus), half of them %.2f",
@@ -255,7 +259,7 @@ static void forget(struct watch *watch, bool by_cuda)
     int mode = RELAXED;
     if (driver) {
         driver->exchange_mode(&mode);
-        collect(driver, watch);
+        collect(driver, watch, 0);
     }
     tell(watch, shim_now_us(), true);
     for (int i = 0; driver && i < PAIRS; i++) {
@@ -354,9 +358,9 @@ static bool is_its(const struct watch *watch, const void *stream)
 
 /* A pair of events with the first one recorded, or NULL. Called with the lock. */
 static struct shim_sample *begin_sample(const struct driver *driver, struct watch *watch,
-                                        void *stream)
+                                        const struct load *load, void *stream)
 {
-    collect(driver, watch);
+    collect(driver, watch, load->on_bus);
     if (watch->under_way == PAIRS || !is_its(watch, stream))
         return NULL;
     if (watch->under_way == 0) /* events are made where there are none: few, if nobody queues */
@@ -401,7 +405,7 @@ static struct shim_sample *start(const void *handle, struct watch *watch, const 
     /* Another thread may be capturing, which the query of an event would end. */
     driver->exchange_mode(&mode);
     struct shim_sample *sample =
-        watch->handle == handle ? begin_sample(driver, watch, stream) : NULL;
+        watch->handle == handle ? begin_sample(driver, watch, load, stream) : NULL;
     driver->exchange_mode(&mode);
     if (!sample) {
         give(watch);

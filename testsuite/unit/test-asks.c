@@ -514,6 +514,16 @@ static void achieved(const struct tccl_step_key *key, int node, int rank, int sa
     CHECK_STR(text_of(answer, "type"), "ok");
 }
 
+/* Nothing was measured: there is only what it has sent. */
+static void sent(const struct tccl_step_key *key, int rank, int bytes)
+{
+    json_t *message = figures(key, rank, 0, 0);
+    json_object_set_new(message, "from", json_integer(0));
+    json_object_set_new(message, "bytes", json_integer(bytes));
+    cleanup_json json_t *answer = ask_as(job_uid(), 1, message);
+    CHECK_STR(text_of(answer, "type"), "ok");
+}
+
 static void await_achieved(const struct tccl_step_key *key, int samples, double best,
                            const char *with)
 {
@@ -559,6 +569,7 @@ TEST(measured)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(2, 4, path);
+    sent(&key, 0, 100); /* what was measured is before it */
     achieved(&key, 1, -1, 12, 20);
     achieved(&key, 1, 2, 32, 9.5); /* before it is known what was built */
     confirm(&key, 2, "applied", "", true);
@@ -595,6 +606,24 @@ TEST(measured_without_ring)
     await_built(1, &key, "left", "", "");
     await_measured("own", 1);
     CHECK(metric(1, "tccl_achieved_ratio_count ") <= 1);
+}
+
+TEST(sent_and_not_measured)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(1, 4, path);
+    sent(&key, 1, 4096);
+    sent(&key, 0, 100); /* the first rank's */
+    sent(&key, 2, 9999);
+    confirm(&key, 1, "applied", "", true);
+    leave_all(&key, 1);
+    cleanup_json json_t *bytes = json_integer(100);
+    cleanup_json json_t *record = await_record(1, &key, "sent_bytes", bytes);
+    CHECK_INT(json_integer_value(json_object_get(record, "sent_bytes")), 100);
+    CHECK_INT(json_integer_value(json_object_get(record, "captured")), 7);
+    CHECK_INT(json_integer_value(json_object_get(record, "samples")), 0);
+    CHECK_STR(text_of(record, "achieved_with"), "");
+    await_built(1, &key, "planned", "yes", "");
 }
 
 /* A job of which the steps are trials; the share is half. */

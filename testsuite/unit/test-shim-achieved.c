@@ -267,6 +267,21 @@ TEST(share)
     CHECK(fabs(told.share - 0.5) < 0.02);
 }
 
+/* A program that hardly communicates: each counts, from the first one that is measured. */
+TEST(share_of_few)
+{
+    for (int few = 1; few <= 3; few++) {
+        begin_warm();
+        for (int i = 0; i < few; i++) {
+            run(SHIM_ALL_REDUCE, 64 * MIB, 10, true);
+            now_us += 90000;
+        }
+        shim_achieved_end(comm, true);
+        CHECK_INT(told.samples, few);
+        CHECK(fabs(told.share - 0.1) < 0.001);
+    }
+}
+
 /* In a program that does the same each second: two all-reduces, and gathers and a broadcast between
  * them, which have as much on the bus, with the rest of the second to itself. */
 TEST(share_in_step)
@@ -451,7 +466,11 @@ TEST(left_out)
     for (int i = 0; i < 40; i++)
         CHECK_INT(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true), i < 32);
     shim_achieved_end(comm, true);
-    CHECK_INT(times_told, 0); /* nothing was measured */
+    CHECK_INT(times_told, 1); /* at the end: nothing was measured */
+    CHECK_INT(told.samples, 0);
+    CHECK(told.from == 0 && told.best == 0 && told.median == 0 && told.share == -1);
+    CHECK_INT(told.captured, 1);
+    CHECK(told.bytes == 41 * (uint64_t)64 * MIB);
 }
 
 TEST(odd_times)
@@ -467,7 +486,7 @@ TEST(odd_times)
             shim_achieved_stop(sample, stream, true);
     }
     shim_achieved_end(comm, true);
-    CHECK_INT(times_told, 0);
+    CHECK_INT(told.samples, 0);
 }
 
 /* The GPU's clock, or the processor's, jumps: such a sample is left out. */
@@ -513,8 +532,9 @@ TEST(errors)
         CHECK(sampled <= 4);
         shim_achieved_end(comm, true);
         fails = 0;
+        CHECK_INT(told.samples, 0);
     }
-    CHECK_INT(times_told, 0);
+    CHECK_INT(times_told, 3);
 }
 
 TEST(unwanted)
@@ -618,7 +638,7 @@ TEST(does_not_block)
     CHECK_INT(sampled, 3);
     CHECK(modes < 20);
     shim_achieved_end(comm, true);
-    CHECK_INT(times_told, 0);
+    CHECK_INT(told.samples, 0);
 }
 
 /* Default streams are the current device's, which has to be the communicator's. */

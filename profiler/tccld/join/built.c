@@ -26,7 +26,8 @@ struct below {
     struct built_sum sum;
 };
 
-/* What a rank of this node has measured (ACHIEVED); samples 0: nothing. */
+/* What a rank of this node has measured (ACHIEVED); samples 0: nothing, but how much it has sent.
+ */
 struct figures {
     bool steered;
     int64_t rank, from, samples, bytes, captured, nccl; /* nccl: its version, 0: not known */
@@ -210,18 +211,19 @@ static int put_nccl(const struct verdict *verdict, json_t *record)
 
 static int put_figures(const struct figures *figures, json_t *record)
 {
+    if ((figures->bytes > 0 &&
+         json_object_set_new(record, "sent_bytes", json_integer(figures->bytes)) != 0) ||
+        (figures->captured > 0 &&
+         json_object_set_new(record, "captured", json_integer(figures->captured)) != 0))
+        return -1;
     if (figures->samples == 0)
         return 0;
     cleanup_json json_t *told = json_pack(
-        "{s:s, s:f, s:f, s:I, s:I, s:I}", "achieved_with", figures->steered ? "rings" : "own",
+        "{s:s, s:f, s:f, s:I, s:I}", "achieved_with", figures->steered ? "rings" : "own",
         "achieved_gbps", figures->best, "achieved_median", figures->median, "achieved_from",
-        (json_int_t)figures->from, "samples", (json_int_t)figures->samples, "sent_bytes",
-        (json_int_t)figures->bytes);
+        (json_int_t)figures->from, "samples", (json_int_t)figures->samples);
     if (told && figures->share >= 0 &&
         json_object_set_new(told, "sent_share", json_real(figures->share)) != 0)
-        return -1;
-    if (told && figures->captured > 0 &&
-        json_object_set_new(told, "captured", json_integer(figures->captured)) != 0)
         return -1;
     if (told && *figures->algorithm &&
         json_object_set_new(told, "achieved_algorithm", json_string(figures->algorithm)) != 0)
@@ -525,14 +527,19 @@ void built_confirm(struct daemon *daemon, struct connection *connection,
     connection_answer_ok(connection);
 }
 
-/* Are these to be kept in place of those that are? Of the ring's own they are before those of
- * NCCL's own choice, then of the first rank; of one rank those of the communicator that has sent
- * most. */
+/* Are these to be kept in place of those that are? What was measured is before what was not, the
+ * ring's own before those of NCCL's own choice, then those of the first rank; of one rank those of
+ * the communicator that has sent most. */
 static bool counts_more(const struct figures *figures, const struct figures *kept)
 {
-    if (kept->samples == 0 || figures->steered != kept->steered)
-        return kept->samples == 0 || figures->steered;
-    return figures->rank == kept->rank ? figures->bytes > kept->bytes : figures->rank < kept->rank;
+    if ((kept->samples == 0) != (figures->samples == 0))
+        return kept->samples == 0;
+    if (figures->steered != kept->steered)
+        return figures->steered;
+    if (figures->rank != kept->rank && (kept->bytes > 0 || kept->captured > 0))
+        return figures->rank < kept->rank;
+    return figures->bytes == kept->bytes ? figures->captured > kept->captured
+                                         : figures->bytes > kept->bytes;
 }
 
 /* Figures go on record once it is known what was built, at most so often, and at the end. */
@@ -550,12 +557,16 @@ static int read_figures(const struct tccl_lines *lines, struct figures *figures,
                         struct tccl_error *err)
 {
     if (tccl_line_integer(lines, "rank", -1, INT32_MAX, &figures->rank) != 0 ||
-        tccl_line_integer(lines, "from", ACHIEVED_FROM, INT64_MAX, &figures->from) != 0 ||
-        tccl_line_integer(lines, "samples", 1, INT32_MAX, &figures->samples) != 0 ||
+        tccl_line_integer(lines, "samples", 0, INT32_MAX, &figures->samples) != 0)
+        return tccl_fail(err, "rank, samples: whole numbers are expected");
+    bool none = figures->samples == 0; /* measured */
+    double most = none ? 0 : ACHIEVED_MOST, few = none ? 0 : 1e-9;
+    if (tccl_line_integer(lines, "from", none ? 0 : ACHIEVED_FROM, none ? 0 : INT64_MAX,
+                          &figures->from) != 0 ||
         tccl_line_integer(lines, "bytes", figures->from, INT64_MAX, &figures->bytes) != 0)
-        return tccl_fail(err, "rank, from, samples, bytes: whole numbers are expected");
-    if (tccl_line_number(lines, "best", 1e-9, ACHIEVED_MOST, &figures->best) != 0 ||
-        tccl_line_number(lines, "median", 1e-9, figures->best, &figures->median) != 0)
+        return tccl_fail(err, "from, bytes: whole numbers are expected");
+    if (tccl_line_number(lines, "best", few, most, &figures->best) != 0 ||
+        tccl_line_number(lines, "median", few, figures->best, &figures->median) != 0)
         return tccl_fail(
             err, "best, median: GB/s up to %d are expected, and the best not below the median",
             ACHIEVED_MOST);
