@@ -539,15 +539,16 @@ TEST(full)
 }
 
 /* What began before is told: a job script, also one that another node's word says is slowed down,
- * and what mpirun has started with its GPUs before. */
+ * and what mpirun has started with its GPUs before; that alone, where the script wants no ring. */
 TEST(later)
 {
     struct tccl_step join = join_of(first_key, FIRST), other = join_of(second_key, SECOND);
     owned(shared_class) struct shared_class *class = class_of(&join);
     CHECK(class);
-    for (int before = 0; before < 2; before++) {
+    for (int i = 0; i < 4; i++) {
         struct running_step *script, *below;
-        join.launch = TCCL_LAUNCH_SCRIPT;
+        bool before = i % 2, only = i / 2;
+        join.launch = only ? TCCL_LAUNCH_SCRIPT_ONLY : TCCL_LAUNCH_SCRIPT;
         join.key.step = TCCL_STEP_BATCH;
         begin(&join);
         script = find(&join.key);
@@ -562,10 +563,12 @@ TEST(later)
         below->by_script = true;
         script->start = below->start = find(&second_key)->start = 5;
         script->slowed = strdup("n2: a step began later");
-        script->node = 1; /* else it goes on record, of which there is none here */
+        script->node = find(&second_key)->node = 1; /* else it goes on record, of which there is
+                                                     * none here */
         alongside_began(daemon_.running, find(&second_key));
         alongside_on_look(-1, 0, daemon_.running);
-        CHECK(script->later && below->later == before && !find(&second_key)->later);
+        CHECK(script->later == !only && below->later == before);
+        CHECK(find(&second_key)->later == (only && !before));
         built_drop(below);
         end_all();
     }

@@ -195,10 +195,14 @@ static void see_step(struct running *running, struct running_step *step, struct 
  * counts, rather than a shell or a monitor beside it; else the latest one; last of all a script. */
 enum { RINGS, OTHERS, SCRIPTS, RANKS };
 
-static int rank_of(const struct running_step *step)
+static int rank_of(const struct running *running, const struct running_step *step)
 {
-    if (step->by_script || step->launch == TCCL_LAUNCH_SCRIPT_ONLY || step->n_gres == 0)
-        return RANKS; /* it has none, or the job script's record has them */
+    const struct running_step *script =
+        step->by_script ? running_script(running, &step->key) : NULL;
+    if ((step->by_script && !(script && script->launch == TCCL_LAUNCH_SCRIPT_ONLY)) ||
+        step->launch == TCCL_LAUNCH_SCRIPT_ONLY || step->n_gres == 0)
+        return RANKS; /* it has none, or another record has them: the script's, if that has a ring
+                       */
     if (script_is(&step->key))
         return SCRIPTS;
     return step->rings && step->built > 0 ? RINGS : OTHERS;
@@ -211,7 +215,7 @@ static void see_all(struct running *running, const struct tccl_step_key *key,
     struct running_step *step;
     for (int rank = 0; rank < RANKS; rank++) {
         TAILQ_FOREACH(step, &running->live, link)
-        if (rank_of(step) == rank && (!key || !tccl_key_equal(&step->key, key)))
+        if (rank_of(running, step) == rank && (!key || !tccl_key_equal(&step->key, key)))
             see_step(running, step, seen);
     }
 }
