@@ -88,7 +88,7 @@ static struct watch {
     unsigned samples;
     unsigned since, skip; /* large ones since the last sample; to be passed over */
     int64_t first_us, next_us, told_us;
-    uint64_t bytes, on_bus, before; /* of all collectives; before: on_bus at first_us */
+    uint64_t bytes, on_bus, before; /* of all collectives; before: on_bus with the first sample */
     double seconds, sampled;        /* of all samples, and what they had on the bus */
     unsigned captured;              /* into graphs */
     bool reduces[SHIM_SIZES], gathers[SHIM_SIZES];
@@ -124,15 +124,14 @@ static const size_t least[SHIM_SIZES] = {(size_t)4 << 20, (size_t)16 << 20, (siz
 
 /* ---- What was measured ---- */
 
-/* next: what is about to be launched has on the bus, and is counted by now. */
-static void add(struct watch *watch, const struct shim_sample *sample, float ms, uint64_t next)
+static void add(struct watch *watch, const struct shim_sample *sample, float ms)
 {
     double gbps = (double)sample->load.on_bus / (ms * 1e6);
-    int64_t since_us = shim_now_us() - sample->begun_us;
-    if (!watch->warm) { /* the time to connect is nobody's */
+    int64_t now = shim_now_us(), since_us = now - sample->begun_us;
+    if (!watch->warm) { /* the time to connect is nobody's; it is over since then */
         watch->warm = true;
-        watch->first_us = shim_now_us();
-        watch->before = __atomic_load_n(&watch->on_bus, __ATOMIC_RELAXED) - next;
+        watch->first_us =
+            ms > 0 && ms * 1e3 < (double)since_us ? sample->begun_us + (int64_t)(ms * 1e3) : now;
         return;
     }
     /* Longer than it can have been: one of two clocks has jumped. */
@@ -149,7 +148,7 @@ static void add(struct watch *watch, const struct shim_sample *sample, float ms,
 }
 
 /* Those that are done, the oldest first: of what a program queues one is asked, not all. */
-static void collect(const struct driver *driver, struct watch *watch, uint64_t next)
+static void collect(const struct driver *driver, struct watch *watch)
 {
     for (; watch->under_way > 0; watch->under_way--) {
         struct shim_sample *sample = &watch->pairs[watch->oldest];
@@ -161,7 +160,7 @@ static void collect(const struct driver *driver, struct watch *watch, uint64_t n
         if (state != 0 || driver->elapsed(&ms, sample->start, sample->end) != 0)
             watch->faults++;
         else
-            add(watch, sample, ms, next);
+            add(watch, sample, ms);
     }
 }
 
@@ -229,9 +228,9 @@ static void tell(struct watch *watch, int64_t now, bool last)
         order(watch, size, &figures.best, &figures.median);
         figures.algorithm = algorithm_of(watch, size, (int)process->plan.n_nodes, steered);
     }
-    /* Far less than was measured: most was queued before the first one was done. */
+    /* Of what is queued it is not known whether it is over. */
     double sent = (double)(watch->on_bus - watch->before);
-    if (watch->sampled > 0 && sent >= watch->sampled / 2 && now > watch->first_us && !captured) {
+    if (watch->sampled > 0 && watch->under_way <= 1 && now > watch->first_us && !captured) {
         double share =
             watch->seconds * (sent / watch->sampled) / ((double)(now - watch->first_us) / 1e6);
         figures.share = share < 1 ? share : 1;
@@ -259,7 +258,7 @@ static void forget(struct watch *watch, bool by_cuda)
     int mode = RELAXED;
     if (driver) {
         driver->exchange_mode(&mode);
-        collect(driver, watch, 0);
+        collect(driver, watch);
     }
     tell(watch, shim_now_us(), true);
     for (int i = 0; driver && i < PAIRS; i++) {
@@ -358,9 +357,9 @@ static bool is_its(const struct watch *watch, const void *stream)
 
 /* A pair of events with the first one recorded, or NULL. Called with the lock. */
 static struct shim_sample *begin_sample(const struct driver *driver, struct watch *watch,
-                                        const struct load *load, void *stream)
+                                        void *stream)
 {
-    collect(driver, watch, load->on_bus);
+    collect(driver, watch);
     if (watch->under_way == PAIRS || !is_its(watch, stream))
         return NULL;
     if (watch->under_way == 0) /* events are made where there are none: few, if nobody queues */
@@ -405,7 +404,7 @@ static struct shim_sample *start(const void *handle, struct watch *watch, const 
     /* Another thread may be capturing, which the query of an event would end. */
     driver->exchange_mode(&mode);
     struct shim_sample *sample =
-        watch->handle == handle ? begin_sample(driver, watch, load, stream) : NULL;
+        watch->handle == handle ? begin_sample(driver, watch, stream) : NULL;
     driver->exchange_mode(&mode);
     if (!sample) {
         give(watch);
@@ -413,6 +412,8 @@ static struct shim_sample *start(const void *handle, struct watch *watch, const 
     }
     sample->load = *load;
     sample->begun_us = now;
+    if (watch->samples == 0)
+        watch->before = __atomic_load_n(&watch->on_bus, __ATOMIC_RELAXED);
     return sample;
 }
 
