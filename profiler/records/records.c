@@ -23,7 +23,7 @@ static const char put_build_sql[] =
     " VALUES ($built_values, :step_start, :rank, :start)"
     " ON CONFLICT (step_start) DO UPDATE SET $built_renewed,"
     " built_rank = max(excluded.built_rank, builds.built_rank)"
-    " WHERE excluded.built_rank > builds.built_rank OR excluded.sent_bytes > builds.sent_bytes"
+    " WHERE excluded.built_rank > builds.built_rank OR " TCCL_SQL_MORE
     " OR excluded.slowed > builds.slowed OR excluded.later > builds.later";
 
 /* Binds a value of a normal record, which must outlive the statement's run, to parameter i. */

@@ -25,17 +25,17 @@ static void write_renewed(FILE *out, const struct tccl_field *field, int place)
     fprintf(out, "%s%s = excluded.%s", place ? ", " : "", field->name, field->name);
 }
 
-/* What was built is that of the highest word, what was achieved that of most bytes; that others
- * began beside it, and slowed it down, stays. */
+/* What was built is that of the highest word; that others began beside it, and slowed it down,
+ * stays. */
 static void write_built_renewed(FILE *out, const struct tccl_field *field, int place)
 {
-    const char *name = field->name, *by = "built_rank";
-    if (field->use & TCCL_MEASURED)
-        by = "sent_bytes";
-    else if (strcmp(name, "slowed") == 0 || strcmp(name, "later") == 0)
-        by = name;
-    fprintf(out, "%s%s = CASE WHEN excluded.%s > builds.%s THEN excluded.%s ELSE builds.%s END",
-            place ? ", " : "", name, by, by, name, name);
+    const char *name = field->name;
+    bool own = strcmp(name, "slowed") == 0 || strcmp(name, "later") == 0;
+    char more[64];
+    snprintf(more, sizeof(more), "excluded.%s > builds.%s", own ? name : "built_rank",
+             own ? name : "built_rank");
+    fprintf(out, "%s%s = CASE WHEN %s THEN excluded.%s ELSE builds.%s END", place ? ", " : "", name,
+            field->use & TCCL_MEASURED ? TCCL_SQL_MORE : more, name, name);
 }
 
 /* With a value of their own, so that one can be added to a store that has records. */

@@ -130,6 +130,33 @@ TEST(achieved_share)
     }
 }
 
+/* Figures replace others if they are of more; what was measured is before what was only sent. */
+TEST(more_figures)
+{
+    static const struct {
+        int samples, sent, captured;
+        bool stands; /* of all up to here it is that on record */
+    } said[] = {{0, 0, 1, true},  {0, 100, 1, true},  {0, 100, 0, false}, {0, 100, 2, true},
+                {3, 50, 0, true}, {0, 999, 9, false}, {4, 40, 0, false},  {5, 50, 1, true}};
+    owned(records) struct tccl_records *records = new_store_at(path);
+    int stands = 0;
+    put_record(records, step_record(1, "planned", 1000));
+    put_record(records, built_record(1, "applied", "", 1000));
+    for (int i = 0; i < (int)COUNT(said); i++) {
+        json_t *built = built_record(1, "applied", "", 1000);
+        json_object_update_new(built,
+                               json_pack("{s:i, s:i, s:i}", "samples", said[i].samples,
+                                         "sent_bytes", said[i].sent, "captured", said[i].captured));
+        put_record(records, built);
+        stands = said[i].stands ? i : stands;
+        cleanup_json json_t *found = find_records(records, json_object(), -1, 1 << 20);
+        const json_t *one = json_array_get(found, 0);
+        CHECK_INT(json_integer_value(json_object_get(one, "samples")), said[stands].samples);
+        CHECK_INT(json_integer_value(json_object_get(one, "sent_bytes")), said[stands].sent);
+        CHECK_INT(json_integer_value(json_object_get(one, "captured")), said[stands].captured);
+    }
+}
+
 /* That others began beside a step, and slowed it down, stays, whatever is said of what was built
  * before or afterwards, or of what it achieved. */
 TEST(slowed)
