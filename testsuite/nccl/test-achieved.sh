@@ -80,4 +80,4 @@ TCCL_CONF_LINES=Achieved=off joined amd-4gpu:1,2 -- amd-4gpu --gpus 1,2 -- "${la
 built yes
 record "$none"
 joined amd-4gpu:1,2 -- amd-4gpu --gpus 1,2 -- --go-on --times 9 --collective all-reduce:1048576:f32
-record "$none and r['sent_bytes'] == 10 << 20"
+record "$none and r['sent_bytes'] >= 10 << 20"
