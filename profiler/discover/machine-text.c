@@ -4,6 +4,7 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,7 +50,10 @@ static void print_nics(FILE *out, const struct tccl_machine *machine,
     char direct[GPUS_TEXT];
     if (machine->n_nics == 0)
         return;
-    fprintf(out, "\n%-12s %-13s %4s %8s %-12s %-9s  %-13s", "NIC", "BUS ID", "NUMA", "GB/S",
+    int width = 12;
+    for (int i = 0; i < machine->n_nics; i++)
+        width = (int)fmax(width, (double)strlen(machine->nics[i].name));
+    fprintf(out, "\n%-*s %-13s %4s %8s %-12s %-9s  %-13s", width, "NIC", "BUS ID", "NUMA", "GB/S",
             "FABRIC", "GPUDIRECT", "BELOW");
     fprintf(out, found ? " %-10s %-10s %s\n" : "\n", "KIND", "INTERFACE", "STATE");
     for (int i = 0; i < machine->n_nics; i++) {
@@ -58,7 +62,7 @@ static void print_nics(FILE *out, const struct tccl_machine *machine,
         for (int gpu = 0; gpu < machine->n_gpus; gpu++)
             mask |= (uint32_t)machine->gpudirect[i][gpu] << gpu;
         tccl_numberset_format(mask, direct, sizeof(direct));
-        fprintf(out, "%-12s %-13s %4d %8.2f %-12s %-9s  %-13s", nic->name, nic->busid,
+        fprintf(out, "%-*s %-13s %4d %8.2f %-12s %-9s  %-13s", width, nic->name, nic->busid,
                 machine->nodes[nic->numa], nic->gbps, nic->fabric, direct[0] ? direct : "-",
                 place_name(machine, nic->parent));
         if (found)

@@ -61,9 +61,13 @@ int tccl_store_fail(struct tccl_records *records, struct tccl_error *err)
     records->damaged = records->damaged || code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
     records->broken = records->broken || records->damaged || code == SQLITE_IOERR ||
                       code == SQLITE_READONLY || code == SQLITE_CANTOPEN;
+    bool reads = records->db && sqlite3_db_readonly(records->db, "main") == 1;
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
-        return tccl_fail(err, "%s: %s; move it away, and a new one is made", records->path,
-                         sqlite3_errstr(code));
+        return tccl_fail(err, "%s: %s%s", records->path, sqlite3_errstr(code),
+                         reads ? "" : "; move it away, and a new one is made");
+    if (code == SQLITE_CANTOPEN && records->db && sqlite3_system_errno(records->db))
+        return tccl_fail(err, "%s: can't be opened: %s", records->path,
+                         strerror(sqlite3_system_errno(records->db)));
     return tccl_fail(err, "%s: %s", records->path,
                      records->db ? sqlite3_errmsg(records->db) : sqlite3_errstr(code));
 }

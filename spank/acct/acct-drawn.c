@@ -59,7 +59,7 @@ static const struct built {
     const char *word, *line, *before;
     bool behind_state; /* the line follows the step's state */
 } builts[] = {
-    {"yes", "planned, and NCCL built it", "", false},
+    {"yes", "planned, and built by NCCL", "", false},
     {"partly", "planned, and NCCL built a part of it", "Planned, but built only in part: ", false},
     {"no", "planned, but NCCL did not build it", "Planned, but not built: ", false},
     {TCCL_NO_CALL, "planned; no call of NCCL was seen", "Planned: ", false},

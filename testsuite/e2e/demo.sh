@@ -32,7 +32,7 @@ lines=$(wc -l <"$out")
 shows '\$ tcclacct ring' '(these rings|this ring) .* GB/s ' 'proven bound .* GB/s ' 'tccl: no ring: n3: no profile' \
     '^   JobID .*AchievedGBps' ' failed .*no profile' 'contrib/demo --all'
 if "$root/testsuite/nccl/get-nccl" --built >/dev/null 2>&1; then
-    shows 'Its tasks call NCCL' 'planned, and NCCL built it' '^   with rings +[0-9.]+ ms +[0-9.]+ GB/s +foretold +[0-9.]+$' \
+    shows 'Its tasks call NCCL' 'planned, and built by NCCL' '^   with rings +[0-9.]+ ms +[0-9.]+ GB/s +foretold +[0-9.]+$' \
         '^   NCCL alone +[0-9.]+ ms +[0-9.]+ GB/s +foretold +[0-9.]+$' '[0-9.]+ times as fast \(foretold [0-9.]+\)$'
 else
     shows 'Its tasks call no NCCL: .*contrib/demo --nccl' 'not timed without an NCCL: contrib/demo --nccl'
