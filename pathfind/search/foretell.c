@@ -63,6 +63,7 @@ struct evidence {
     double gbps, error;
     int count; /* of transfers; none: it is of several sides */
     tccl_transfer *transfers;
+    uint64_t marks; /* of transfers: a set that lacks one of them does not have all */
     int n;
     struct share *shares;
 };
@@ -287,6 +288,14 @@ static bool may_limit(const struct evidence *evidence, size_t limit, double weig
     return carried[limit] <= weight * evidence->gbps * (1 + evidence->error) * (1 + SLACK);
 }
 
+static uint64_t marks_of(const tccl_transfer *transfers, int count)
+{
+    uint64_t marks = 0;
+    for (int i = 0; i < count; i++)
+        marks |= UINT64_C(1) << (transfers[i] * UINT32_C(0x9e3779b1) >> 26);
+    return marks;
+}
+
 /* Notes it: weight of each limit. Limits carry more and more, so those that can't be it are left
  * out at once. Returns 0, or -1 without memory. */
 static int note(struct tccl_foretell *foretell, const double *weight, double gbps, double error,
@@ -320,6 +329,7 @@ static int note(struct tccl_foretell *foretell, const double *weight, double gbp
     if (set) {
         evidence.count = set->count;
         memcpy(evidence.transfers, set->transfers, set->count * sizeof(*set->transfers));
+        evidence.marks = marks_of(set->transfers, set->count);
     }
     foretell->evidence[foretell->n_evidence++] = evidence;
     foretell->narrow = false;
@@ -521,13 +531,20 @@ static struct kind *find_kind(const struct tccl_foretell *foretell, uint64_t wha
     return NULL;
 }
 
+/* Are all of these among those, as often? Both ascend. */
+static bool is_part(const tccl_transfer *part, int n, const tccl_transfer *all, int count)
+{
+    int at = 0;
+    for (int i = 0; i < count && at < n; i++)
+        at += all[i] == part[at];
+    return at == n;
+}
+
 /* As often as it does. */
 static bool holds(const struct question *question, const struct evidence *evidence)
 {
-    int at = 0;
-    for (int i = 0; i < question->count && at < evidence->count; i++)
-        at += question->transfers[i] == evidence->transfers[at];
-    return evidence->count > 0 && at == evidence->count;
+    return evidence->count > 0 &&
+           is_part(evidence->transfers, evidence->count, question->transfers, question->count);
 }
 
 /* Does it hold a set that is slower than its limits explain? */
@@ -658,42 +675,59 @@ int tccl_foretell_joint(struct tccl_foretell *foretell, const struct tccl_joint 
     return rc;
 }
 
-/* Is the evidence of a set that has all of these transfers, as often? */
-static bool is_part(const struct question *question, const struct evidence *evidence)
+/* What is asked for has no more than most, nor than one of the limits leaves to it that may have
+ * made a set as slow as it was. */
+static double most_alone(const struct evidence *evidence, const double *asked, double most)
 {
-    int at = 0;
-    for (int i = 0; i < evidence->count && at < question->count; i++)
-        at += evidence->transfers[i] == question->transfers[at];
-    return at == question->count;
+    double gbps = 0;
+    for (int i = 0; i < evidence->n && gbps < most; i++) {
+        const struct share *share = &evidence->shares[i];
+        if (asked[share->limit] <= 0)
+            return most;
+        gbps = fmax(gbps,
+                    share->weight * evidence->gbps * (1 + evidence->error) / asked[share->limit]);
+    }
+    return gbps > 0 ? fmin(gbps, most) : most;
 }
 
 int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *set, double *least,
                         double *most)
 {
-    struct tccl_joint joint = {.n = 1, .sides = {{.rings = 1, .alone = INFINITY}}};
-    struct tccl_side *side = &joint.sides[0];
-    struct question question;
-    if (set->count > TCCL_MAX_SIDE)
+    const size_t n = foretell->n_places * FAMILIES;
+    cleanup_free double *weight = calloc(2 * n + 2, sizeof(*weight));
+    double *asked = weight + n + 1; /* of each class, by its first limit, at most */
+    tccl_transfer transfers[TCCL_MAX_SET];
+    if (!weight)
         return -1;
-    side->count = set->count;
-    memcpy(side->transfers, set->transfers, set->count * sizeof(*set->transfers));
-    if (prepare(foretell, &joint, &question) != 0)
-        return -1;
+    memcpy(transfers, set->transfers, set->count * sizeof(*transfers));
+    qsort(transfers, set->count, sizeof(*transfers), compare);
+    const uint64_t marks = marks_of(transfers, set->count);
     narrow_all(foretell);
+    weigh(foretell, transfers, set->count, weight);
     *least = INFINITY;
-    for (size_t k = 0; k < question.n; k++)
-        if (question.own[0][k] > 0)
-            *least = fmin(*least, foretell->carried[first_of(foretell, k)] / question.own[0][k]);
-    find_most(&question);
-    *most = question.limit[0];
+    for (size_t place = 0; place < n; place += FAMILIES)
+        for (size_t k = place; k < place + FAMILIES && weight[place] > 0; k++) /* it is of all */
+            if (weight[k] > 0) {
+                const size_t first = first_of(foretell, k);
+                *least = fmin(*least, foretell->carried[first] / weight[k]);
+                asked[first] = fmax(asked[first], weight[k]);
+            }
     for (size_t k = 0; k < foretell->n_evidence; k++) {
         const struct evidence *evidence = &foretell->evidence[k];
-        if (evidence->gbps * (1 + evidence->error) < *most && holds(&question, evidence))
-            *most = evidence->gbps * (1 + evidence->error);
-        if (evidence->gbps * (1 - evidence->error) > *least && is_part(&question, evidence))
-            *least = evidence->gbps * (1 - evidence->error);
+        const double gbps = evidence->gbps * (1 - evidence->error);
+        if (gbps > *least && !(marks & ~evidence->marks) &&
+            is_part(transfers, set->count, evidence->transfers, evidence->count))
+            *least = gbps;
     }
-    clear(&question);
+    *most = *least;
+    for (size_t k = 0; k < foretell->n_evidence; k++) {
+        const struct evidence *evidence = &foretell->evidence[k];
+        const double gbps = evidence->gbps * (1 + evidence->error);
+        *most = most_alone(evidence, asked, *most);
+        if (gbps < *most && evidence->count > 0 && !(evidence->marks & ~marks) &&
+            is_part(evidence->transfers, evidence->count, transfers, set->count))
+            *most = gbps;
+    }
     return 0;
 }
 

@@ -51,8 +51,8 @@ enum tccl_foretelling tccl_foretell_rates(struct tccl_foretell *foretell, struct
                                           double *error);
 
 /* What a set that runs alone has by what was measured, GB/s of its slowest transfer: at least, if
- * every limit is one of these, and at most (infinite: nobody knows). It may have transfers twice.
- * Returns 0, or -1 without memory. */
+ * every limit is one of these, and at most, which is no more than that. It may have transfers
+ * twice. Returns 0, or -1 without memory. */
 int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *set, double *least,
                         double *most);
 

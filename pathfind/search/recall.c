@@ -72,9 +72,8 @@ static int recall_set(const struct recall *recall, const struct tccl_set *set, d
         return -1;
     for (int i = 0; i < set->count; i++)
         tccl_set_add(&each, set->transfers[i]);
-    least = fmin(least, most);
     *gbps = recall->guessed *
-            fmin(least, tccl_bounds_of(recall->bounds, each.transfers, each.count, least));
+            fmin(most, tccl_bounds_of(recall->bounds, each.transfers, each.count, most));
     return 0;
 }
 
