@@ -12,6 +12,7 @@
 #include "search/rings.h"
 
 #define GAP 0.03
+#define CLOSE 0.01                      /* to what ring sets have at most */
 static const double ALIKE = 2.5;        /* deviations that sets that are alike may be off by, */
 static const double BLUR = 3;           /* that two sets can't be told apart by, */
 static const double LEAST_NOISE = 0.01; /* and what is taken for noise at least */
@@ -257,9 +258,9 @@ static uint32_t known_nics(const struct tccl_machine *machine, const struct tccl
 }
 
 /* What sets of a kind have at most: what they had while all links were whole, and what links leave
- * to any (as they were judged); infinite: none was measured. */
-static double most_of(const struct tccl_table *before, const struct tccl_table *judged, bool closed,
-                      bool reads)
+ * to any (as they were judged); infinite: none was measured. *enough: a guess of that much is. */
+static double most_of(const struct recall *recall, const struct tccl_table *before,
+                      const struct tccl_table *judged, bool closed, bool reads, double *enough)
 {
     double had = 0, left = 0;
     for (int i = 0; i < before->n_results; i++) {
@@ -269,7 +270,10 @@ static double most_of(const struct tccl_table *before, const struct tccl_table *
         had = fmax(had, own->gbps);
         left = fmax(left, judged->results[i].bound);
     }
-    return had > 0 ? fmin(had, left) : INFINITY;
+    if (!(had > 0))
+        had = left = INFINITY;
+    *enough = fmin(recall->guessed * had, left);
+    return fmin(had, left);
 }
 
 /* Ring sets are annealed by what they are guessed to have: any, and two rings without bounces,
@@ -280,8 +284,9 @@ static int find_sets(struct recall *recall, const struct tccl_machine *machine,
                      const struct tccl_table *before, const struct tccl_table *judged, bool closed,
                      struct tccl_table *table, struct tccl_error *err)
 {
-    static const int rings[2][TRIES] = {{0, 2, 4, 0}, {0, 2, 2, 2}};
-    double most;
+    static const int rings[2][TRIES] = {{2, 4, 0}, {0, 2, 2, 2}};
+    bool done[2] = {false}; /* such that write, and read */
+    double most, enough;
     const double single = find_single(recall, machine, table, closed, &most);
     cleanup_free struct tccl_ring_set *starts = calloc(TCCL_TABLE_STARTS, sizeof(*starts));
     struct tccl_rings_result best = {.gbps = 0}, found;
@@ -289,21 +294,26 @@ static int find_sets(struct recall *recall, const struct tccl_machine *machine,
         return tccl_fail(err, "out of memory");
     for (int i = 0; i < (tccl_table_reads(before) ? 2 : 1) * TRIES && single > 0; i++) {
         const bool reads = i >= TRIES;
-        const double bound =
-            fmin(TCCL_CHAIN_RINGS * single, most_of(before, judged, closed, reads));
-        const struct tccl_rings_rater rater = {rate, recall, machine, bound};
+        if (done[reads] || (!closed && i % TRIES == TRIES - 1))
+            continue;
+        const double bound = most_of(recall, before, judged, closed, reads, &enough);
+        const struct tccl_rings_rater rater = {rate, recall, machine,
+                                               fmin(TCCL_CHAIN_RINGS * single, enough)};
         const int n = tccl_table_starts(before, closed, reads, starts);
         recall->direct = closed && i % TRIES > 0;
         const struct tccl_rings_options options = {.rater = &rater,
                                                    .rings = rings[closed][i % TRIES],
                                                    .reads = reads,
-                                                   .gap = 0.01,
+                                                   .gap = CLOSE,
                                                    .budget = SETS,
                                                    .single_bound = single,
                                                    .nics = known_nics(machine, before),
                                                    .seed = (uint64_t)i + 1};
         if (tccl_rings_find(NULL, table->gpus, closed, &options, starts, n, &found, err) != 0)
             return -1;
+        /* Two rings that have less than one have bounces: none of that kind does without. */
+        done[reads] = (!closed || recall->direct) &&
+                      (found.gbps >= (1 - CLOSE) * enough || (closed && found.gbps < single / 2));
         found.gbps = fmin(found.gbps, bound);
         if (found.set.n < 2)
             continue;
