@@ -325,7 +325,7 @@ TEST(stopped)
         CHECK_STR(check_err.text, "stopped");
         CHECK_INT(left, -1);
     }
-    int left = 400;
+    int left = 200;
     owned(table) struct tccl_table *some =
         tccl_recall_table(machine, &measured.sets, &narrowed, before, stop_at, &left, ERR);
     CHECK(some && tccl_table_ring(some)->gbps > 0 && left < 0);
