@@ -285,7 +285,7 @@ int tccl_chain_resolve_nics(const struct tccl_named_chain *named, int entry, int
     *chain = (struct tccl_chain){.closed = named->closed, .n_gpus = named->n_gpus};
     if (check_numbers(named, err) != 0)
         return -1;
-    for (int i = 0; i < named->n_gpus; i++)
+    for (int i = 0; i < named->n_gpus && i < TCCL_MAX_GPUS; i++)
         chain->gpus[i] = (uint8_t)named->gpus[i];
     for (int i = 0; i < tccl_named_edges(named); i++)
         chain->edges[i] =

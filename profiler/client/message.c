@@ -15,7 +15,7 @@ json_t *tccl_message_parse(const char *data, size_t size, struct tccl_error *err
 {
     json_error_t where;
     cleanup_json json_t *message = json_loadb(data, size, JSON_REJECT_DUPLICATES, &where);
-    json_int_t version;
+    json_int_t version = 0;
     const char *type;
     if (!message)
         return tccl_fail_null(err, "not a message: byte %d: %s", where.position, where.text);

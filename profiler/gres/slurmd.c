@@ -187,7 +187,7 @@ static int find_program(int pid, const struct arguments *arguments, char program
     if (*replaced)
         *mark = '\0';
     for (size_t i = 0; access(program, X_OK) != 0 && i < sizeof(usual) / sizeof(*usual); i++)
-        snprintf(program, PATH_MAX, "%s",
+        snprintf(program, PATH_MAX, "%.*s", PATH_MAX - 1,
                  i == 0 && arguments->program[0] == '/' ? arguments->program : usual[i]);
     const char *slash = strrchr(program, '/');
     if (strncmp(slash ? slash + 1 : program, "slurmd", strlen("slurmd")) != 0)

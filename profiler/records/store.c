@@ -103,7 +103,7 @@ int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_s
 /* Is the file a store of ours, or empty? Returns 1, 0 if it is empty; -1 with err. */
 static int recognise(struct tccl_records *records, struct tccl_error *err)
 {
-    int64_t application, found, tables;
+    int64_t application = 0, found = 0, tables = 0;
     if (tccl_store_number(records, "PRAGMA application_id", &application, err) != 0 ||
         tccl_store_number(records, "PRAGMA user_version", &found, err) != 0 ||
         tccl_store_number(records, "SELECT count(*) FROM sqlite_master", &tables, err) != 0)
@@ -445,7 +445,7 @@ static int purge_table(struct tccl_records *records, const char *sql, int64_t be
 static int shrink(struct tccl_records *records, struct tccl_error *err)
 {
     char sql[64];
-    int64_t pages, unused;
+    int64_t pages = 0, unused = 0;
     if (tccl_store_number(records, "PRAGMA page_count", &pages, err) != 0 ||
         tccl_store_number(records, "PRAGMA freelist_count", &unused, err) != 0)
         return -1;
@@ -474,7 +474,7 @@ static int purge_misdated(struct tccl_records *records, int64_t before, int most
 static int purge_both(struct tccl_records *records, int64_t before, int64_t arrived, int most,
                       struct tccl_error *err)
 {
-    int64_t first;
+    int64_t first = 0;
     char lost[64]; /* so long ago that it is not missed any more */
     snprintf(lost, sizeof(lost), "DELETE FROM lost WHERE last < %" PRId64, before);
     int removed = purge_table(records,

@@ -254,7 +254,7 @@ static void list_ways(struct gate *gate, int gpu, bool enter, bool closed)
 /* All choices of one way for each ring, in ascending order, from this one on. */
 static void choose_ways(struct gate *gate, int from, int count)
 {
-    double gbps;
+    double gbps = 0;
     if (count > 0 && (tccl_model_slowest(gate->model, gate->chosen, count, &gbps, NULL) != 0 ||
                       gate->rings * gbps <= gate->best * (1 + 1e-9)))
         return;

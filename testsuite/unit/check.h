@@ -99,7 +99,7 @@ void check_end(const char *file, int line, const char *call) __attribute__((nore
 /* What a call with this stream writes: PRINTED(out, print(out)). Allocated. */
 #define PRINTED(stream, ...)                                                                       \
     __extension__({                                                                                \
-        char *text_ = NULL;                                                                        \
+        static char *text_;                                                                        \
         size_t size_;                                                                              \
         FILE *stream = open_memstream(&text_, &size_);                                             \
         __VA_ARGS__;                                                                               \

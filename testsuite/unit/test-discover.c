@@ -301,7 +301,7 @@ static char *replace_all(const char *text, const char *from, const char *to)
 
 static char *load(const char *name)
 {
-    char *text = NULL;
+    static char *text;
     size_t size;
     MUST(tccl_read_file(topology(name), 1 << 20, &text, &size, ERR));
     return text;

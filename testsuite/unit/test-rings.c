@@ -173,7 +173,7 @@ static void try_chain(struct trial *trial, int in, int in_via, int out, int out_
 
 static void try_edges(struct trial *trial, int edge)
 {
-    if (edge == trial->n - !trial->closed) {
+    if (edge == GPUS || edge == trial->n - !trial->closed) {
         int nics = trial->closed ? 1 : trial->machine->n_nics;
         int vias = trial->closed ? 0 : trial->machine->n_memories;
         for (int in = 0; in < nics; in++)
@@ -193,7 +193,7 @@ static void try_edges(struct trial *trial, int edge)
 
 static void try_orders(struct trial *trial, int depth, unsigned used)
 {
-    if (depth == trial->n) {
+    if (depth == GPUS || depth == trial->n) {
         try_edges(trial, 0);
         return;
     }

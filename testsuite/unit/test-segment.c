@@ -70,7 +70,7 @@ static int word_of(const uint32_t *fabrics, const int *order, int rings)
 static void spread(const struct tccl_way *way, int rings, int r, int *order, const double *before,
                    double *behind)
 {
-    if (r == rings) {
+    if (r == MAX_RINGS || r == rings) {
         double reached = before[word_of(way->in, order, rings)];
         double through = reached < way->gbps ? reached : way->gbps;
         double *to = &behind[word_of(way->out, order, rings)];

@@ -132,7 +132,7 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
         int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
         tccl_ring_set_of(ring, class_of(runs, i), i, &set);
         tccl_set_nics(&set, in, out);
-        for (int r = 0; r < set.n; r++) {
+        for (int r = 0; r < set.n && r < TCCL_NODE_RINGS; r++) {
             outcome->choices[i].entry[r] = (int8_t)in[r];
             outcome->choices[i].exit[r] = (int8_t)out[r];
         }

@@ -78,7 +78,7 @@ void connection_close(struct connection *connection)
     if (connection->turn.state == TURN_IN_LINE) { /* who waits in the line holds its connection */
         turn_end(&connection->turn);
         free(tccl_steal(connection->held));
-        connection_drop(connection);
+        connection->holders--;
     }
     connection_drop(connection);
 }
