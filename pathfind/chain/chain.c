@@ -146,7 +146,7 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
 
 bool tccl_port_equal(struct tccl_port a, struct tccl_port b)
 {
-    return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
+    return a.nic == b.nic && tccl_device_equal(a.via, b.via);
 }
 
 static bool edge_equal(struct tccl_edge a, struct tccl_edge b)

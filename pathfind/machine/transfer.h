@@ -17,6 +17,11 @@ struct tccl_device {
     uint8_t index;
 };
 
+static inline bool tccl_device_equal(struct tccl_device a, struct tccl_device b)
+{
+    return a.kind == b.kind && a.index == b.index;
+}
+
 /* A transfer as a small number: who starts it, with whom, and whether it reads. Numbers are dense
  * enough to index tables of TCCL_TRANSFERS entries. A memory never starts a transfer, and a NIC
  * never meets a NIC. 12 bits: initiator is a NIC (1), target's kind (2), reads (1), initiator's
@@ -57,7 +62,7 @@ static inline bool tccl_transfer_valid(tccl_transfer transfer)
     struct tccl_device initiator = tccl_transfer_initiator(transfer);
     struct tccl_device target = tccl_transfer_target(transfer);
     return transfer < TCCL_TRANSFERS && target.kind <= TCCL_MEMORY &&
-           (initiator.kind != target.kind || initiator.index != target.index);
+           !tccl_device_equal(initiator, target);
 }
 
 /* Where the data come from and go to, whoever starts the transfer. */

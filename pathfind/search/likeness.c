@@ -217,19 +217,14 @@ static int ask_singles(struct question *question)
     return 1;
 }
 
-static bool same_device(struct tccl_device a, struct tccl_device b)
-{
-    return a.kind == b.kind && a.index == b.index;
-}
-
 /* How two transfers meet: 0 the same two devices, 1 at a memory, 2 at another device, 3 nowhere. */
 enum { MEETINGS = 4 };
 static int meeting(tccl_transfer a, tccl_transfer b)
 {
     struct tccl_device from = tccl_transfer_initiator(a), to = tccl_transfer_target(a);
     struct tccl_device begin = tccl_transfer_initiator(b), end = tccl_transfer_target(b);
-    bool first = same_device(from, begin) || same_device(from, end);
-    bool second = same_device(to, begin) || same_device(to, end);
+    bool first = tccl_device_equal(from, begin) || tccl_device_equal(from, end);
+    bool second = tccl_device_equal(to, begin) || tccl_device_equal(to, end);
     if (first && second)
         return 0;
     if (second && to.kind == TCCL_MEMORY)

@@ -33,10 +33,9 @@ static int home_open(struct home *home, struct tccl_error *err)
     uint16_t port;
     if (home->fd >= 0)
         return 0;
-    if (!home->node) {
-        int64_t left = home->deadline - tccl_now_ms();
-        home->fd = tccl_client_connect(conf->socket, left > 0 ? (int)left : 0, err);
-    } else {
+    if (!home->node)
+        home->fd = tccl_frame_connect(conf->socket, home->deadline, err);
+    else {
         tccl_peer_find(conf, home->node, &host, &port);
         home->fd = tccl_dial(host, port, home->deadline, err);
     }

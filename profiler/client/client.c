@@ -9,11 +9,6 @@
 #include "client/message.h"
 #include "client/step-json.h"
 
-int tccl_client_connect(const char *socket_path, int timeout_ms, struct tccl_error *err)
-{
-    return tccl_frame_connect(socket_path, tccl_now_ms() + timeout_ms, err);
-}
-
 /* Sends a message on the unix socket. Returns 0; 1 when the time is over; -1 with err. */
 static int send_message(int fd, const json_t *message, int64_t deadline, struct tccl_error *err)
 {

@@ -12,12 +12,9 @@
 #include "client/outcome.h"
 #include "client/step-fields.h"
 
-/* Connects to a tccld's unix socket. Returns a close-on-exec, non-blocking descriptor, or -1 with
- * err. */
-int tccl_client_connect(const char *socket, int timeout_ms, struct tccl_error *err);
-/* Sends a message on that connection and waits for its answer, a new reference; what is no answer
- * but an error of tccld's is err. deadline: tccl_now_ms. Returns 0; 1 when the time is over; -1
- * with err. */
+/* Sends a message on a connection to a tccld's unix socket (tccl_frame_connect) and waits for its
+ * answer, a new reference; what is no answer but an error of tccld's is err. deadline: tccl_now_ms.
+ * Returns 0; 1 when the time is over; -1 with err. */
 int tccl_client_exchange(int fd, const json_t *message, int64_t deadline, json_t **answer,
                          struct tccl_error *err);
 /* Asks whether tccld answers at all. Returns 0; 1 when the time is over; -1 with err. */

@@ -78,7 +78,7 @@ static void print_nics(FILE *out, const struct tccl_machine *machine,
 static const char *path_name(const struct tccl_machine *machine, struct tccl_device a,
                              struct tccl_device b)
 {
-    if (a.kind == b.kind && a.index == b.index)
+    if (tccl_device_equal(a, b))
         return "X";
     int above_a =
         a.kind == TCCL_GPU ? machine->gpus[a.index].parent : machine->nics[a.index].parent;

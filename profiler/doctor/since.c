@@ -93,13 +93,13 @@ static void describe(const struct tccl_doctor_facts *facts, int device, const st
 {
     const struct tccl_doctor_device *own = &facts->devices[device];
     const struct tccl_doctor_rate rate = tccl_doctor_link(facts, device);
-    char speed[2][32] = {"", ""};
-    if (own->kind != TCCL_DOCTOR_GPU && rate.gts != was->gts) {
-        snprintf(speed[0], sizeof(speed[0]), " at %g GT/s", rate.gts);
-        snprintf(speed[1], sizeof(speed[1]), " at %g", was->gts);
-    }
-    snprintf(text, TCCL_NARROWED_TEXT, "link of %s (%s) is x%d%s, not x%d%s as measured", what,
-             own->busid, rate.lanes, speed[0], was->lanes, speed[1]);
+    if (own->kind != TCCL_DOCTOR_GPU && rate.gts != was->gts)
+        snprintf(text, TCCL_NARROWED_TEXT,
+                 "link of %s (%s) is x%d at %g GT/s, not x%d at %g as measured", what, own->busid,
+                 rate.lanes, rate.gts, was->lanes, was->gts);
+    else
+        snprintf(text, TCCL_NARROWED_TEXT, "link of %s (%s) is x%d, not x%d as measured", what,
+                 own->busid, rate.lanes, was->lanes);
 }
 
 static double known(void *context, const struct tccl_set *set)

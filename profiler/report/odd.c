@@ -74,11 +74,6 @@ static void judge(const struct figures *figures, struct figure *figure)
         figure->compared = figure->off = false;
 }
 
-static bool are_same(struct tccl_device a, struct tccl_device b)
-{
-    return a.kind == b.kind && a.index == b.index;
-}
-
 static struct tccl_device row_of(const struct tccl_matrix *matrices, int i, int row)
 {
     return (struct tccl_device){matrices[i].row_kind, (uint8_t)row};
@@ -92,8 +87,8 @@ static struct tccl_device column_of(const struct tccl_matrix *matrices, int i, i
 static bool is_of(const struct figure *figure, const struct tccl_matrix *matrices,
                   struct tccl_device device)
 {
-    return are_same(row_of(matrices, figure->matrix, figure->row), device) ||
-           are_same(column_of(matrices, figure->matrix, figure->column), device);
+    return tccl_device_equal(row_of(matrices, figure->matrix, figure->row), device) ||
+           tccl_device_equal(column_of(matrices, figure->matrix, figure->column), device);
 }
 
 /* What is off of a device; of any where device is NULL. */
@@ -144,9 +139,9 @@ static bool is_to_blame(const struct figures *figures, const struct tccl_matrix 
         if (!figure->off || !is_of(figure, matrices, device))
             continue;
         struct tccl_device other = row_of(matrices, figure->matrix, figure->row);
-        if (are_same(other, device))
+        if (tccl_device_equal(other, device))
             other = column_of(matrices, figure->matrix, figure->column);
-        several |= other.kind == TCCL_MEMORY || (fastest > 0 && !are_same(other, last));
+        several |= other.kind == TCCL_MEMORY || (fastest > 0 && !tccl_device_equal(other, last));
         last = other;
         fastest = fmax(fastest, figure->gbps);
     }
@@ -160,8 +155,8 @@ static bool is_to_blame(const struct figures *figures, const struct tccl_matrix 
         counts[figure->matrix] = true;
         tccl_matrix_set(figure->matrix, figure->row, figure->column, &set);
         for (int t = 0; t < set.count; t++) {
-            counts[SENDS] |= are_same(tccl_transfer_source(set.transfers[t]), device);
-            counts[RECEIVES] |= are_same(tccl_transfer_sink(set.transfers[t]), device);
+            counts[SENDS] |= tccl_device_equal(tccl_transfer_source(set.transfers[t]), device);
+            counts[RECEIVES] |= tccl_device_equal(tccl_transfer_sink(set.transfers[t]), device);
         }
         for (int side = 0; side < SIDES; side++) {
             known[side] += counts[side];

@@ -668,7 +668,7 @@ static void put_hour_chart(const json_t *summary, FILE *out)
 
 static void put_day_charts(const json_t *summary, FILE *out)
 {
-    struct tccl_chart_column columns[ACCT_SPANS], gains[ACCT_SPANS];
+    struct tccl_chart_column columns[ACCT_SPANS] = {{.values = {0}}}, gains[ACCT_SPANS];
     char axis[64] = "day";
     json_int_t each;
     struct tccl_chart chart = state_chart("Outcome of steps by day", axis, columns);

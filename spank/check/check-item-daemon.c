@@ -13,6 +13,7 @@
 #include "check/check-items.h"
 #include "client/client.h"
 #include "client/credential.h"
+#include "client/frame.h"
 #include "client/users.h"
 
 enum {
@@ -201,8 +202,7 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
         check_say(result, CHECK_OK, "not needed here: this is no compute node");
         return;
     }
-    cleanup_close int fd =
-        tccl_client_connect(socket, (int)(within(site, DAEMON_MS) - tccl_now_ms()), &err);
+    cleanup_close int fd = tccl_frame_connect(socket, within(site, DAEMON_MS), &err);
     if (fd < 0) {
         check_say(result, CHECK_FAIL, "%s: start tccld (systemctl start tccld), see its log",
                   err.text);

@@ -18,7 +18,7 @@ void check_item_shim(const struct check_site *site, struct check_result *result)
         return;
     if (!site->compute && access(path, F_OK) != 0)
         check_say(result, CHECK_OK, "not needed here: this is no compute node");
-    else if (strpbrk(site->conf.shim, " :"))
+    else if (preload_cut(site->conf.shim))
         check_say(result, CHECK_FAIL,
                   "Shim=%s has a space or a colon, which LD_PRELOAD can't have: move it",
                   site->conf.shim);

@@ -295,6 +295,8 @@ void preload_simplify(struct tccl_conf *conf, const char *const *loaders);
 
 /* Can the effective user read the file, in this process's mount namespace? */
 bool preload_readable(const char *path);
+/* Has it a space or a colon, which LD_PRELOAD takes for the path's end? */
+bool preload_cut(const char *path);
 
 /* Does the environment have a container option of pyxis, as SPANK passes options to slurmstepd?
  * They are removed after slurm_spank_init. env may be NULL. */

@@ -68,6 +68,11 @@ bool preload_readable(const char *path)
     return native && euidaccess(native, R_OK) == 0;
 }
 
+bool preload_cut(const char *path)
+{
+    return strpbrk(path, " :") != NULL;
+}
+
 bool preload_pyxis(char *const *env)
 {
     static const char *const options[] = {"_SLURM_SPANK_OPTION_pyxis_container_image",
@@ -88,7 +93,7 @@ const char *preload_choose(const struct tccl_conf *conf, char *const *env, bool 
     if (inside && !*shim)
         *why = "the ring is not built: the step runs in a container, and ContainerShim= in "
                "tccl.conf is not set";
-    else if (strpbrk(shim, " :"))
+    else if (preload_cut(shim))
         *why = inside ? "the ring is not built: ContainerShim= in tccl.conf has a space or a "
                         "colon, which LD_PRELOAD can't have"
                       : "the ring is not built: Shim= in tccl.conf has a space or a colon, which "

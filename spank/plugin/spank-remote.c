@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/plan-lines.h"
 #include "client/client.h"
+#include "client/frame.h"
 #include "client/outcome.h"
 #include "client/policy.h"
 #include "client/step-fields.h"
@@ -202,7 +203,7 @@ static int reach_tccld(int patience, struct tccl_error *err)
 {
     int left = left_until(remote.deadline);
     int64_t deadline = tccl_now_ms() + (patience < left ? patience : left);
-    int fd = tccl_client_connect(remote.conf.socket, left_until(deadline), err);
+    int fd = tccl_frame_connect(remote.conf.socket, deadline, err);
     if (fd < 0)
         return errno == ETIMEDOUT ? -2 : -1;
     int late = tccl_client_alive(fd, left_until(deadline), err);
@@ -251,7 +252,7 @@ static bool tell_tccld(enum tccl_reason cause, const char *reason)
 {
     bool hung = hung_stamp_age(remote.conf.run_dir, tccl_now_ms()) >= 0;
     int64_t deadline = tccl_now_ms() + (hung ? SKIP_MS : DEPART_MS);
-    int fd = tccl_client_connect(remote.conf.socket, left_until(deadline), NULL);
+    int fd = tccl_frame_connect(remote.conf.socket, deadline, NULL);
     if (fd < 0 || (fd = send_join(fd, cause, reason, left_until(deadline), NULL)) < 0)
         return false;
     close(fd);
@@ -880,7 +881,7 @@ int remote_exit(void)
     tell_unheard();
     if (remote.joined) {
         int patience = remote.silent ? SKIP_MS : DEPART_MS;
-        int fd = tccl_client_connect(remote.conf.socket, patience, NULL);
+        int fd = tccl_frame_connect(remote.conf.socket, tccl_now_ms() + patience, NULL);
         if (fd >= 0) {
             tccl_client_leave(fd, &remote.step.key, patience, NULL);
             close(fd);

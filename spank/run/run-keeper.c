@@ -27,6 +27,7 @@
 #include "base/fileio.h"
 #include "base/process.h"
 #include "client/client.h"
+#include "client/frame.h"
 #include "plugin/plugin.h"
 #include "records/records.h"
 
@@ -179,7 +180,7 @@ static void leave(const struct keeper *keeper)
 {
     char path[RUN_FOLDER + 8];
     snprintf(path, sizeof(path), "%s/socket", keeper->folder);
-    cleanup_close int fd = tccl_client_connect(path, LEAVE_MS, NULL);
+    cleanup_close int fd = tccl_frame_connect(path, tccl_now_ms() + LEAVE_MS, NULL);
     if (fd >= 0)
         tccl_client_leave(fd, &keeper->keeping->key, LEAVE_MS, NULL);
 }
@@ -275,7 +276,8 @@ static int begin(struct keeper *keeper, int64_t deadline, struct tccl_error *err
     char path[RUN_FOLDER + 8];
     snprintf(path, sizeof(path), "%s/socket", keeper->folder);
     while (tccl_now_ms() < deadline && !has_ended(keeper)) {
-        cleanup_close int fd = access(path, F_OK) == 0 ? tccl_client_connect(path, 100, NULL) : -1;
+        cleanup_close int fd =
+            access(path, F_OK) == 0 ? tccl_frame_connect(path, tccl_now_ms() + 100, NULL) : -1;
         if (fd >= 0)
             return 0;
         if (waitpid(keeper->tccld, NULL, WNOHANG) != 0) {

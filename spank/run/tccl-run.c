@@ -19,6 +19,7 @@
 #include "base/options.h"
 #include "chain/nccl-version.h"
 #include "client/client.h"
+#include "client/frame.h"
 #include "client/policy.h"
 #include "client/user-folders.h"
 #include "plugin/plugin.h"
@@ -148,7 +149,7 @@ static int find_shim(struct run *run)
         realpath(path, run->conf.shim) == NULL)
         return 0;
     run->shim = preload_choose(&run->conf, environ, false, &why);
-    if (run->shim || !strpbrk(run->conf.shim, " :"))
+    if (run->shim || !preload_cut(run->conf.shim))
         return 0;
     snprintf(text, sizeof(text),
              "%s: its path has a space or a colon, which LD_PRELOAD can't have: move it",
@@ -203,7 +204,7 @@ static void look_at_machine(const void *what, void *word)
 static int unmeasured(const struct run *run)
 {
     struct unmeasured own = {.version = 0};
-    char text[NOTICE_SIZE], more[400] = "", version[TCCL_NCCL_TEXT] = "NCCL", rings[700] = "";
+    char text[NOTICE_SIZE + 64], more[400] = "", version[TCCL_NCCL_TEXT] = "NCCL", rings[560] = "";
     if (run->mode < TCCL_MODE_ON || run->options->quiet)
         return -1; /* nobody would read it */
     child_word(look_at_machine, run, &own, sizeof(own), FINDINGS_MS, NULL);
@@ -349,7 +350,7 @@ static int join(struct run *run)
     const char *node = run->conf.node;
     int64_t deadline = tccl_now_ms() + PLAN_MS;
     snprintf(path, sizeof(path), "%s/socket", run->folder);
-    cleanup_close int fd = tccl_client_connect(path, PLAN_MS, &err);
+    cleanup_close int fd = tccl_frame_connect(path, deadline, &err);
     int rc = fd >= 0 ? tccl_step_set_nodes(&run->step, &node, 1) : -1;
     if (rc == 0)
         rc = tccl_client_join(fd, &run->step, PLAN_MS, &err);

@@ -187,7 +187,8 @@ static double join_ms(int node, uint32_t gpus, double *held)
             join.gres[join.n_gres++] = g;
     double before = held ? settled_loop_ms(node) : 0;
     double start = bench_clock();
-    cleanup_close int fd = tccl_client_connect(rig_at("tccld.sock", node), WAIT_MS, ERR);
+    cleanup_close int fd =
+        tccl_frame_connect(rig_at("tccld.sock", node), tccl_now_ms() + WAIT_MS, ERR);
     MUST(fd < 0);
     MUST(tccl_client_join(fd, &join, WAIT_MS, ERR));
     MUST(tccl_client_wait_plan(fd, WAIT_MS, &plan, ERR));

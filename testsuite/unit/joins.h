@@ -2,9 +2,11 @@
  * JOINs, LEAVEs, and what is on record. NODES is whoever includes it to say. */
 #pragma once
 
+#include "base/clock.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "client/client.h"
+#include "client/frame.h"
 #include "machines.h"
 #include "nccl/baseline.h"
 #include "owned.h"
@@ -77,7 +79,7 @@ static inline struct tccl_step new_join(struct tccl_step_key key, int node, int 
 /* To the tccld of a node, from 1 on. */
 static inline int connect_to(int node)
 {
-    int fd = tccl_client_connect(rig_at("tccld.sock", node), WAIT_MS, ERR);
+    int fd = tccl_frame_connect(rig_at("tccld.sock", node), tccl_now_ms() + WAIT_MS, ERR);
     if (fd < 0)
         fprintf(stderr, "%s\n", check_err.text);
     return fd;

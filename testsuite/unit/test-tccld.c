@@ -791,7 +791,7 @@ TEST(stale_socket)
     rig.tccld[1] = rig_spawn_tccld(1, rig_at("tccld.log", 1));
     int fd = -1;
     for (int ms = 0; fd < 0 && ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20))
-        fd = tccl_client_connect(path, WAIT_MS, ERR);
+        fd = tccl_frame_connect(path, tccl_now_ms() + WAIT_MS, ERR);
     CHECK(fd >= 0);
     close(fd);
     int status = rig_stop_tccld(1, SIGTERM);

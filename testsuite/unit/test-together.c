@@ -469,7 +469,7 @@ static int check_pairs(const struct tccl_model *model, const struct tccl_togethe
         for (int b = 0; b < 8; b++)
             for (int c = a + 1; c < 8; c++)
                 for (int d = 0; d < 8; d++) {
-                    char one[8], other[8], both[20];
+                    char one[16], other[16], both[32];
                     struct tccl_side first = {.rings = 1, .count = 1}, second = first;
                     const struct tccl_side *sides[] = {&first, &second};
                     if (a == b || c == d || a == d || b == c || b == d)

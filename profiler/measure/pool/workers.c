@@ -125,7 +125,7 @@ static struct worker *find_worker(struct tccl_workers *workers, struct tccl_devi
     for (int i = 0; i < PLACES; i++) {
         struct worker *worker = &workers->workers[i];
         if (worker->child.pid > 0 && !worker->dying && worker->slot == slot &&
-            worker->device.kind == device.kind && worker->device.index == device.index)
+            tccl_device_equal(worker->device, device))
             return worker;
     }
     return NULL;

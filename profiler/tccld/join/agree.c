@@ -244,7 +244,7 @@ static void send_up(struct agreement *agreement)
     char comm[COMM_DIGITS + 1];
     const struct running_step *step = agreement->step;
     bool will = agreement->word == OPEN;
-    cleanup_json json_t *message = tree_message(step, "agree");
+    cleanup_json json_t *message = node_tree_message(step, "agree");
     if (agreement->up)
         link_cancel(tccl_steal(agreement->up));
     snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)agreement->comm);
@@ -365,7 +365,7 @@ void agree_receive(struct daemon *daemon, struct connection *connection, json_t 
     uint64_t comm = 0;
     json_int_t age_ms = 0;
     int node, at = 1;
-    struct running_step *step = tree_told(daemon->running, json, false, &node, &err);
+    struct running_step *step = node_tree_told(daemon->running, json, false, &node, &err);
     struct agreement *agreement =
         step && tccl_get_optional_text(json, "why", WHY, &why, &err) == 0 &&
                 tccl_get_text(json, "comm", COMM_DIGITS, &text, &err) == 0 &&
@@ -377,7 +377,7 @@ void agree_receive(struct daemon *daemon, struct connection *connection, json_t 
         connection_refuse(connection, err.text);
         return;
     }
-    while (agreement->places[at].node != node) /* it is one of them: tree_told */
+    while (agreement->places[at].node != node) /* it is one of them: node_tree_told */
         at++;
     begun_before(agreement, age_ms);
     take_word(agreement, &agreement->places[at], connection,

@@ -295,7 +295,7 @@ static void on_answer(void *context, json_t *answer, const struct tccl_error *er
 static void send_up(struct verdict *verdict, const struct built_sum *sum)
 {
     struct daemon *daemon = verdict->running->daemon;
-    cleanup_json json_t *message = tree_message(verdict->step, "built");
+    cleanup_json json_t *message = node_tree_message(verdict->step, "built");
     cleanup_json json_t *content = built_sum_to_json(sum);
     if (message && content && json_object_update(message, content) == 0)
         verdict->up = link_ask(daemon, verdict->step->parent, message,
@@ -662,7 +662,7 @@ void built_receive(struct daemon *daemon, struct connection *connection, json_t 
     struct tccl_error err = {0};
     struct built_sum sum;
     int node;
-    struct running_step *step = tree_told(daemon->running, json, true, &node, &err);
+    struct running_step *step = node_tree_told(daemon->running, json, true, &node, &err);
     struct verdict *verdict = step && goes_up(step) ? of_step(daemon->running, step) : NULL;
     if (step && !verdict)
         tccl_fail(&err, "it has no ring here");

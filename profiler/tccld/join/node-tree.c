@@ -50,7 +50,7 @@ int node_tree_children(int node, int n_nodes)
     return count;
 }
 
-json_t *tree_message(const struct running_step *step, const char *type)
+json_t *node_tree_message(const struct running_step *step, const char *type)
 {
     cleanup_json json_t *message = tccl_message_new(type);
     cleanup_json json_t *rest =
@@ -59,8 +59,8 @@ json_t *tree_message(const struct running_step *step, const char *type)
     return json_object_update(message, rest) == 0 ? tccl_steal(message) : NULL;
 }
 
-struct running_step *tree_told(const struct running *running, const json_t *json, bool past,
-                               int *node, struct tccl_error *err)
+struct running_step *node_tree_told(const struct running *running, const json_t *json, bool past,
+                                    int *node, struct tccl_error *err)
 {
     struct tccl_step_key key;
     json_int_t start, n_nodes, below;

@@ -262,8 +262,8 @@ lines_handler subset_ask;
 /* node-tree.c: AGREE and BUILT go up the tree. */
 
 /* A message to the node above, of this node's range. A new reference; NULL without memory. */
-json_t *tree_message(const struct running_step *step, const char *type);
+json_t *node_tree_message(const struct running_step *step, const char *type);
 /* The step, with a plan here, that such a message of a node right below this one is of, and which
  * node that is. past: also one that has ended, of which a verdict is awaited. NULL with err. */
-struct running_step *tree_told(const struct running *running, const json_t *json, bool past,
-                               int *node, struct tccl_error *err);
+struct running_step *node_tree_told(const struct running *running, const json_t *json, bool past,
+                                    int *node, struct tccl_error *err);
