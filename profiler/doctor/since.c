@@ -93,13 +93,15 @@ static void describe(const struct tccl_doctor_facts *facts, int device, const st
 {
     const struct tccl_doctor_device *own = &facts->devices[device];
     const struct tccl_doctor_rate rate = tccl_doctor_link(facts, device);
-    if (own->kind != TCCL_DOCTOR_GPU && rate.gts != was->gts)
-        snprintf(text, TCCL_NARROWED_TEXT,
-                 "link of %s (%s) is x%d at %g GT/s, not x%d at %g as measured", what, own->busid,
-                 rate.lanes, rate.gts, was->lanes, was->gts);
-    else
-        snprintf(text, TCCL_NARROWED_TEXT, "link of %s (%s) is x%d, not x%d as measured", what,
-                 own->busid, rate.lanes, was->lanes);
+    const int length =
+        own->kind != TCCL_DOCTOR_GPU && rate.gts != was->gts
+            ? snprintf(text, TCCL_NARROWED_TEXT,
+                       "link of %s (%s) is x%d at %g GT/s, not x%d at %g as measured", what,
+                       own->busid, rate.lanes, rate.gts, was->lanes, was->gts)
+            : snprintf(text, TCCL_NARROWED_TEXT, "link of %s (%s) is x%d, not x%d as measured",
+                       what, own->busid, rate.lanes, was->lanes);
+    if (length >= TCCL_NARROWED_TEXT)
+        strcpy(text + TCCL_NARROWED_TEXT - 4, "...");
 }
 
 static double known(void *context, const struct tccl_set *set)

@@ -204,7 +204,7 @@ static void look_at_machine(const void *what, void *word)
 static int unmeasured(const struct run *run)
 {
     struct unmeasured own = {.version = 0};
-    char text[NOTICE_SIZE + 64], more[400] = "", version[TCCL_NCCL_TEXT] = "NCCL", rings[560] = "";
+    char text[NOTICE_SIZE + 160], more[400] = "", version[TCCL_NCCL_TEXT] = "NCCL", rings[660] = "";
     if (run->mode < TCCL_MODE_ON || run->options->quiet)
         return -1; /* nobody would read it */
     child_word(look_at_machine, run, &own, sizeof(own), FINDINGS_MS, NULL);
