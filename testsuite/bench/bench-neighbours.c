@@ -1,5 +1,6 @@
 /* bench-neighbours.c: two steps with half of a node's GPUs each, one ring each, at the same time:
- * what the slower one reaches, by the way in which their rings were planned. By models. */
+ * what an all-reduce of the slower one reaches, by the way in which their rings were planned. By
+ * models, in rounds as NCCL runs them. */
 #include <math.h>
 
 #include "bench.h"
@@ -31,7 +32,7 @@ struct step {
     bool across; /* several nodes: chains between NICs; else rings only */
     double gbps, nccl_gbps;
     struct tccl_table *table;
-    struct tccl_side ours, nccl, roomy; /* roomy: the table's, which leaves room to others */
+    struct tccl_side ours, nccl;
 };
 
 /* The slower of both, GB/s, by the way to plan them. */
@@ -45,13 +46,14 @@ static void add_chain(struct tccl_side *side, const struct tccl_chain *chain)
     MUST(tccl_side_add_chain(side, chain));
 }
 
+/* b NULL: nobody is beside a. */
 static double slower(const struct machine *machine, const struct tccl_side *a,
                      const struct tccl_side *b)
 {
     const struct tccl_side *sides[STEPS] = {a, b};
     double gbps[STEPS];
-    MUST(tccl_model_sides(machine->model, sides, STEPS, gbps, ERR) < 0);
-    return fmin(gbps[0], gbps[1]);
+    MUST(tccl_model_rounds(machine->model, sides, b ? STEPS : 1, gbps, ERR));
+    return b ? fmin(gbps[0], gbps[1]) : gbps[0];
 }
 
 /* The ring of some GPUs beside another step (NULL: nobody). Returns what it reaches alone. */
@@ -136,8 +138,6 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     step->gbps = plan(machine, gpus, NULL, 0, &step->ours);
     step->table = make_table(machine, gpus, false);
     step->nccl_gbps = step->table->baselines[1][TCCL_NEWEST].gbps;
-    step->roomy = (struct tccl_side){0};
-    add_chain(&step->roomy, &tccl_table_ring(step->table)->chain);
     MUST(tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, ERR) < 0);
     for (int i = 0; i < own.set.n; i++)
         add_chain(&step->nccl, &own.set.rings[i]);
@@ -216,13 +216,15 @@ static void rate_split(const struct machine *machine, uint32_t a, uint32_t b, do
     struct tccl_side sides[STEPS];
     begin(machine, a, &steps[0]);
     begin(machine, b, &steps[1]);
-    gbps[ALONE] = fmin(steps[0].gbps, steps[1].gbps);
+    gbps[ALONE] =
+        fmin(slower(machine, &steps[0].ours, NULL), slower(machine, &steps[1].ours, NULL));
     gbps[EACH] = slower(machine, &steps[0].ours, &steps[1].ours);
     gbps[NCCL] = slower(machine, &steps[0].nccl, &steps[1].nccl);
-    struct tccl_beside beside = {
-        .model = machine->model, .n = 1, .others = {&steps[0].roomy}, .alone = {steps[0].gbps}};
+    struct tccl_beside beside = {.model = machine->model};
+    beside.alone[0] = launch(&beside, &steps[0], &sides[0]);
+    beside.others[beside.n++] = &sides[0];
     launch(&beside, &steps[1], &sides[1]);
-    gbps[TABLE] = slower(machine, &steps[0].roomy, &sides[1]);
+    gbps[TABLE] = slower(machine, &sides[0], &sides[1]);
     sides[0] = steps[0].ours;
     plan(machine, b, &sides[0], steps[0].gbps, &sides[1]);
     gbps[SECOND] = slower(machine, &sides[0], &sides[1]);
@@ -612,7 +614,7 @@ static void pass(struct stream *stream, double until)
             steps[n] = &stream->running[i];
             sides[n++] = &stream->running[i].side;
         }
-    MUST(n && tccl_model_sides(stream->machine->model, sides, n, gbps, ERR));
+    MUST(n && tccl_model_rounds(stream->machine->model, sides, n, gbps, ERR));
     for (int i = 0; i < n; i++) {
         double best = stream->best[steps[i]->across][__builtin_popcount(steps[i]->gpus)];
         steps[i]->got += time * gbps[i] / best;
