@@ -8,6 +8,7 @@
 #include "nccl/baseline.h"
 #include "owned.h"
 #include "ring/neighbours.h"
+#include "ring/reach.h"
 #include "ring/ring.h"
 #include "search/beside.h"
 #include "search/model-table.h"
@@ -134,19 +135,26 @@ static double launch_across(const struct machine *machine, struct tccl_beside *b
 static void begin(const struct machine *machine, uint32_t gpus, struct step *step)
 {
     struct tccl_baseline own;
+    struct tccl_set set;
+    double gbps;
     *step = (struct step){.gpus = gpus};
     step->gbps = plan(machine, gpus, NULL, 0, &step->ours);
     step->table = make_table(machine, gpus, false);
-    step->nccl_gbps = step->table->baselines[1][TCCL_NEWEST].gbps;
-    MUST(tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, ERR) < 0);
-    for (int i = 0; i < own.set.n; i++)
-        add_chain(&step->nccl, &own.set.rings[i]);
+    MUST(tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, ERR));
+    MUST(tccl_baseline_set(&own, &set, ERR));
+    MUST(tccl_model_measure(machine->model, &set, &gbps, NULL, NULL, ERR));
+    step->nccl_gbps = own.gbps = tccl_baseline_gbps(&own, gbps);
+    for (int i = 0; i < TCCL_GENERATIONS; i++) /* the table is of a machine without NICs */
+        step->table->baselines[1][i] = own;
+    tccl_table_ends(step->table, machine->model);
+    MUST(tccl_side_add_baseline(&step->nccl, &own));
 }
 
 /* One of several nodes: its best chain as if it were alone, whatever NCCL has. */
 static void begin_across(const struct machine *machine, uint32_t gpus, struct step *step)
 {
     *step = (struct step){.gpus = gpus, .across = true, .table = make_table(machine, gpus, true)};
+    tccl_table_ends(step->table, machine->model);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(step->table, machine->machine, TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 2};
