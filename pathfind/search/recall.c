@@ -21,8 +21,9 @@ static const double SEVERAL = 0.75;          /* of that where several rings are,
 static const double DIRECT = 0.85;           /* and of two without bounces */
 static const double SLOWER = 1.05; /* limits do not explain a set that is slower by that */
 static const double AVOIDED = 0.1; /* what bounces have where they are not wanted */
-/* Loads that a search asks for, of one ring and of ring sets; pairs of ports searched to the end;
- * the largest that limit others; looks at sets between two questions whether to go on. */
+/* Loads that a search asks for, of one ring and of ring sets, and how often it is begun anew; pairs
+ * of ports searched to the end; the largest that limit others; looks at sets between two questions
+ * whether to go on; sets at which it is looked how good guesses are. */
 enum { BUDGET = 5000, PAIRS = 16, SETS = 4000, TRIES = 4, MEMBERS = 6, BETWEEN = 64, LOOKS = 256 };
 
 struct recall {
@@ -163,7 +164,8 @@ static int weigh_guesses(struct recall *recall, double deviation, struct tccl_er
         slower += least > (SLOWER + deviation) * own->best.gbps;
         all++;
     }
-    recall->guessed = fmin(GUESSED[1], fmax(GUESSED[0], 1 - (double)slower / fmax(all, 1)));
+    recall->guessed =
+        all ? fmin(GUESSED[1], fmax(GUESSED[0], 1 - (double)slower / all)) : GUESSED[0];
     return 0;
 }
 
@@ -311,7 +313,8 @@ static int find_sets(struct recall *recall, const struct tccl_machine *machine,
                                                    .seed = (uint64_t)i + 1};
         if (tccl_rings_find(NULL, table->gpus, closed, &options, starts, n, &found, err) != 0)
             return -1;
-        /* Two rings that have less than one have bounces: none of that kind does without. */
+        /* Two rings that have less than half of one have bounces: that kind is taken to have none
+         * that does without. */
         done[reads] = (!closed || recall->direct) &&
                       (found.gbps >= (1 - CLOSE) * enough || (closed && found.gbps < single / 2));
         found.gbps = fmin(found.gbps, bound);

@@ -57,7 +57,7 @@ def scripts(folder, pattern):
 def setup_command(build):
     folder, compiler, options = BUILDS[build]
     return (f'[ -e {folder}/build.ninja ] || CC={compiler} meson setup {folder} -Dwerror=true -Dwarning_level=2 '
-            + ' '.join(options))
+            + ' '.join(options) + f'; grep -q -e -Werror {folder}/build.ninja || meson configure {folder} -Dwerror=true')
 
 
 def build_test(build):

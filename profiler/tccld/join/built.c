@@ -445,8 +445,8 @@ static void take_word(struct verdict *verdict, int rank, const char *text)
 {
     bool prefix = *text && (verdict->step->n_nodes > 1 || rank >= TCCL_BUILT_PARTLY);
     snprintf(verdict->text, sizeof(verdict->text), "%.*s%s%s",
-             prefix ? BUILT_TEXT - CONFIRM_TEXT - 2 : 0, verdict->running->daemon->conf->node,
-             prefix ? ": " : "", text);
+             prefix ? BUILT_TEXT - 2 - (int)strnlen(text, CONFIRM_TEXT) : 0,
+             verdict->running->daemon->conf->node, prefix ? ": " : "", text);
     verdict->rank = rank;
     changed(verdict);
 }
