@@ -101,12 +101,16 @@ static int print_svg(FILE *out, const void *what, struct tccl_error *err)
              rings > 1 ? "" : "Ring", n, n == 1 ? "" : "s", rings > 1 ? "together " : "",
              answer->route.gbps);
     tccl_svg_text(MARGIN, MARGIN + 14, "title", text, out);
+    length = 0;
     text[0] = '\0';
-    if (answer->baseline.n && answer->baseline.gbps > 0)
-        snprintf(text, sizeof(text),
-                 "baseline (NCCL's own rings): %.2f GB/s; this is %.2f times as fast%s",
-                 answer->baseline.gbps, answer->route.gbps / answer->baseline.gbps,
-                 rings > 1 ? ". At each arrow: a1 is the first of ring a, then GB/s" : "");
+    if (isfinite(answer_ratio(answer)))
+        length = snprintf(text, sizeof(text),
+                          "baseline (NCCL's own rings): %.2f GB/s; in a large all-reduce this is "
+                          "%.2f times as fast. ",
+                          answer->baseline.gbps, answer_ratio(answer));
+    if (rings > 1 || route_rings(&answer->baseline) > 1)
+        snprintf(text + length, sizeof(text) - length,
+                 "At each arrow: a1 is the first of ring a, then GB/s");
     tccl_svg_text(MARGIN, MARGIN + 36, "", text, out);
     fprintf(out, "<g transform=\"translate(%d,%d)\">\n", MARGIN, TITLE);
     tccl_panels_svg(&panels, out);

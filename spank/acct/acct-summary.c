@@ -718,8 +718,7 @@ static void put_gain_chart(const json_t *summary, FILE *out)
 static void format_lead(const json_t *summary, char text[static LEAD])
 {
     const json_t *states = json_object_get(summary, "states"),
-                 *gain = json_object_get(summary, "gain_built"),
-                 *reason = json_array_get(json_object_get(summary, "reasons"), 0);
+                 *gain = json_object_get(summary, "gain_built"), *reason = NULL, *one;
     long long steps = count_of(summary, "steps"), rings = count_of(states, "planned"),
               built = count_of(gain, "steps");
     double reached = 100 * tccl_real_of(json_object_get(summary, "achieved"), "share");
@@ -735,10 +734,13 @@ static void format_lead(const json_t *summary, char text[static LEAD])
     if (rings > 0 && median > 0)
         snprintf(foretold, sizeof(foretold), " (predicted: %.2f times NCCL's own, the median)",
                  median);
+    size_t i;
+    json_array_foreach(json_object_get(summary, "reasons"), i,
+                       one) if (count_of(one, "failed") > (reason ? count_of(reason, "failed") : 0))
+        reason = one;
     if (count_of(states, "failed") > 0)
         snprintf(failed, sizeof(failed), "; %lld failed%s%.60s", count_of(states, "failed"),
-                 count_of(reason, "failed") > 0 ? ", most often: " : "",
-                 count_of(reason, "failed") > 0 ? tccl_text_of(reason, "class") : "");
+                 reason ? ", most often: " : "", reason ? tccl_text_of(reason, "class") : "");
     snprintf(text, LEAD, "%lld step%s%s%s%s", steps, ending(steps), what, foretold, failed);
 }
 

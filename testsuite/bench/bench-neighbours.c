@@ -756,7 +756,8 @@ static void find_best(const struct machine *machine, bool across, double best[st
         int size = __builtin_popcount(gpus);
         bool comes = across ? size <= ACROSS : size > 1;
         if (comes && (size & (size - 1)) == 0)
-            best[size] = fmax(best[size], step_of(machine, gpus, across)->gbps);
+            best[size] =
+                fmax(best[size], slower(machine, &step_of(machine, gpus, across)->ours, NULL));
     }
 }
 

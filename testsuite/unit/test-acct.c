@@ -101,8 +101,9 @@ TEST(filters)
     check_filter("nodelist", "n[08-10],x", "{\"nodes\":[\"n08\",\"n09\",\"n10\",\"x\"]}");
     check_filter("state", "Off,left,PL,no,partly",
                  "{\"states\":[\"off\",\"left\",\"planned\",\"no\",\"partly\"]}");
-    check_filter("state", "Applied,fallback,nothing-to-do,partial,differs,not used",
-                 "{\"states\":[\"planned\",\"failed\",\"left\",\"partly\",\"no\",\"no\"]}");
+    check_filter(
+        "state", "Applied,fallback,nothing-to-do,partial,fewer,differs,not used",
+        "{\"states\":[\"planned\",\"failed\",\"left\",\"partly\",\"partly\",\"no\",\"no\"]}");
     check_filter("reason", "No Profile,munge,no d",
                  "{\"classes\":[\"no profile\",\"munge\",\"no daemon\"]}");
     static const char *const jobs[] = {

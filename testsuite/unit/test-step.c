@@ -457,13 +457,16 @@ static void merge_with(int node, bool required, const char *claims, const char *
  * the step is another run. */
 TEST(failed_and_ended)
 {
-    for (int late = 0; late < 2; late++) {
+    for (int i = 0; i < 4; i++) {
+        bool late = i % 2, patient = i / 2;
         begin_rig(0, 2);
         fake_no_profile = true;
-        join_alone();
+        struct tccl_step join = join_of(0, 0);
+        join.timeout_ms = patient ? 60000 : TIMEOUT_MS;
+        send_join(&join);
         do_leave(0);
         CHECK_INT(the_step()->phase, STEP_ENDED);
-        fake_us += late * TIMEOUT_MS * INT64_C(1000);
+        fake_us += late * INT64_C(10000) * 1000;
         cleanup_json json_t *message = new_report("here", 0, 0);
         json_object_del(message, "reason");
         struct connection *peer = new_peer(1);

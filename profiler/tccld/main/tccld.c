@@ -202,7 +202,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         !(parts->unix_socket = unix_socket_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
         !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)) ||
-        (!run_dir_in_memory(daemon->conf->run_dir) &&
+        /* root itself takes files of users away there, which may be long */
+        (((!daemon->monitor && geteuid() == 0) || !run_dir_in_memory(daemon->conf->run_dir)) &&
          !(daemon->run_dir = run_dir_new(daemon->base, err))))
         return -1;
     sweep_unfinished(daemon->conf->run_dir);
