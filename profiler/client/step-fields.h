@@ -31,7 +31,7 @@ enum tccl_use {
     TCCL_MUST_JOIN = 32,       /* it must be there; otherwise absent is "" or 0 */
     TCCL_MUST_PLAN = 64,
     TCCL_MUST_RECORD = 128,
-    TCCL_MEASURED = 256, /* in a confirmation: of what was achieved; that of most bytes counts */
+    TCCL_MEASURED = 256, /* in a confirmation: of what was achieved (sql.h) */
     TCCL_EVERYWHERE = TCCL_IN_JOIN | TCCL_IN_RECORD,
 };
 

@@ -27,11 +27,12 @@ bool tccl_sql_of_builds(const struct tccl_field *field);
  * Allocated; NULL with err without memory. */
 char *tccl_sql(const char *text, struct tccl_error *err);
 
-/* Do these figures replace those of before? What was measured is before what was not, then what was
- * sent or captured counts. */
+/* Do these figures replace those of before? What was measured is before what was not, then the
+ * ring's own, then what has sent most; of as much the last word counts, which node 0 has chosen. */
 #define TCCL_SQL_MORE                                                                              \
-    "(excluded.samples > 0, excluded.sent_bytes + excluded.captured) >"                            \
-    " (builds.samples > 0, builds.sent_bytes + builds.captured)"
+    "(excluded.samples > 0, excluded.achieved_with = 'rings', excluded.sent_bytes,"                \
+    " excluded.captured) >= (builds.samples > 0, builds.achieved_with = 'rings',"                  \
+    " builds.sent_bytes, builds.captured)"
 
 /* The definition of one column: "job INTEGER NOT NULL DEFAULT 0". */
 void tccl_sql_column(char *text, size_t size, const struct tccl_field *field);

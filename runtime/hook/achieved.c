@@ -228,9 +228,10 @@ static void tell(struct watch *watch, int64_t now, bool last)
         order(watch, size, &figures.best, &figures.median);
         figures.algorithm = algorithm_of(watch, size, (int)process->plan.n_nodes, steered);
     }
-    /* Of what is queued it is not known whether it is over. */
+    /* Of what is queued it is not known whether it is over: it is to be little of all. */
     double sent = (double)(watch->on_bus - watch->before);
-    if (watch->sampled > 0 && watch->under_way <= 1 && now > watch->first_us && !captured) {
+    bool over = watch->under_way <= 1 || (unsigned)watch->under_way * 8 <= watch->samples;
+    if (watch->sampled > 0 && over && now > watch->first_us && !captured) {
         double share =
             watch->seconds * (sent / watch->sampled) / ((double)(now - watch->first_us) / 1e6);
         figures.share = share < 1 ? share : 1;

@@ -26,8 +26,8 @@ struct shim_figures {
     uint64_t bytes; /* of all its collectives, of any size, as nccl-tests count them; not of those
                        in CUDA graphs, whose launches nobody sees */
     unsigned captured; /* collectives in graphs */
-    double share; /* of the time since its first large one that they took; -1: not known, as where
-                     some are in graphs */
+    double share; /* of the time since the end of its first large one that they took; -1: not known,
+                     as where some are in graphs */
     const char *algorithm; /* by which these samples went: ring, tree, either; NULL: not known */
 };
 

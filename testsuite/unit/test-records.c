@@ -136,8 +136,10 @@ TEST(more_figures)
     static const struct {
         int samples, sent, captured;
         bool stands; /* of all up to here it is that on record */
-    } said[] = {{0, 0, 1, true},  {0, 100, 1, true},  {0, 100, 0, false}, {0, 100, 2, true},
-                {3, 50, 0, true}, {0, 999, 9, false}, {4, 40, 0, false},  {5, 50, 1, true}};
+        bool rings;
+    } said[] = {{0, 0, 1, true},  {0, 100, 1, true},  {0, 100, 0, false},    {0, 100, 2, true},
+                {3, 50, 0, true}, {0, 999, 9, false}, {4, 40, 0, false},     {5, 50, 1, true},
+                {6, 50, 1, true}, {7, 49, 99, false}, {8, 9, 0, true, true}, {9, 99, 0, false}};
     owned(records) struct tccl_records *records = new_store_at(path);
     int stands = 0;
     put_record(records, step_record(1, "planned", 1000));
@@ -145,8 +147,9 @@ TEST(more_figures)
     for (int i = 0; i < (int)COUNT(said); i++) {
         json_t *built = built_record(1, "applied", "", 1000);
         json_object_update_new(built,
-                               json_pack("{s:i, s:i, s:i}", "samples", said[i].samples,
-                                         "sent_bytes", said[i].sent, "captured", said[i].captured));
+                               json_pack("{s:i, s:i, s:i, s:s}", "samples", said[i].samples,
+                                         "sent_bytes", said[i].sent, "captured", said[i].captured,
+                                         "achieved_with", said[i].rings ? "rings" : "own"));
         put_record(records, built);
         stands = said[i].stands ? i : stands;
         cleanup_json json_t *found = find_records(records, json_object(), -1, 1 << 20);

@@ -203,7 +203,7 @@ static int rank_of(const struct running *running, const struct running_step *ste
         step->launch == TCCL_LAUNCH_SCRIPT_ONLY || step->n_gres == 0)
         return RANKS; /* it has none, or another record has them: the script's, if that has a ring
                        */
-    if (script_is(&step->key))
+    if (step->by_script || script_is(&step->key)) /* known to have begun, not to have ended */
         return SCRIPTS;
     return step->rings && step->built > 0 ? RINGS : OTHERS;
 }

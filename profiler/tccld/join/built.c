@@ -530,7 +530,7 @@ void built_confirm(struct daemon *daemon, struct connection *connection,
 
 /* Are these to be kept in place of those that are? What was measured is before what was not, the
  * ring's own before those of NCCL's own choice, then those of the first rank; of one rank those of
- * the communicator that has sent most. */
+ * the communicator that has sent most, or measured most of as much. */
 static bool counts_more(const struct figures *figures, const struct figures *kept)
 {
     if ((kept->samples == 0) != (figures->samples == 0))
@@ -539,8 +539,10 @@ static bool counts_more(const struct figures *figures, const struct figures *kep
         return figures->steered;
     if (figures->rank != kept->rank && (kept->bytes > 0 || kept->captured > 0))
         return figures->rank < kept->rank;
-    return figures->bytes == kept->bytes ? figures->captured > kept->captured
-                                         : figures->bytes > kept->bytes;
+    if (figures->bytes != kept->bytes)
+        return figures->bytes > kept->bytes;
+    return figures->captured == kept->captured ? figures->samples > kept->samples
+                                               : figures->captured > kept->captured;
 }
 
 /* Figures go on record once it is known what was built, at most so often, and at the end. */
