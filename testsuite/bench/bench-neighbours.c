@@ -654,7 +654,8 @@ static uint32_t busy(const struct stream *stream)
 static int find_table(void *context, uint32_t gpus, const struct tccl_table **table,
                       struct tccl_error *err)
 {
-    (void)err;
+    if (__builtin_popcount(gpus) < 2)
+        return tccl_fail(err, "one GPU has no ring");
     *table = step_of(context, gpus, false)->table;
     return 0;
 }
