@@ -141,8 +141,8 @@ static struct step *step_of(struct daemon *daemon, const struct report *report,
                             struct tccl_error *err)
 {
     struct step *step = steps_find(daemon->steps, &report->key);
-    if (!report->reason && step && !step_failed_lately(step))
-        steps_forget_ended(daemon->steps, &report->key);
+    if (!report->reason && step && step->phase == STEP_ENDED && !step_tells_failure(step))
+        step_free(step);
     step = steps_get(daemon->steps, &report->key, node_tree_parent((int)report->node),
                      (int)report->n_nodes, (int)report->timeout_ms, err);
     if (step && !step_enter(step, STEP_MERGE))

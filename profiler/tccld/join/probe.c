@@ -341,10 +341,7 @@ static void fail_silent(struct step *step)
 static void answer(struct connection *connection, const struct step *step)
 {
     cleanup_json json_t *message = tccl_message_new("here");
-    /* One that ended a while ago may be of an earlier run under the same key. */
-    if (step_failed_lately(step) ||
-        (!step_is_open(step) && step->phase != STEP_ENDED &&
-         step->outcome.state == TCCL_STATE_FAILED && !step->outcome.partial)) {
+    if (step_tells_failure(step)) {
         tccl_put_text(message, "reason", step->outcome.reason, 511);
         tccl_message_put_reason(message, step->outcome.cause);
     }

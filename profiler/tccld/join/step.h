@@ -124,8 +124,9 @@ struct step *steps_find(const struct steps *steps, const struct tccl_step_key *k
 /* A step that has ended is freed: what begins under its key is another run, of a requeued job whose
  * steps are not told SLURM_RESTART_COUNT (srun --export=NONE). */
 void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key);
-/* Whether it failed so shortly ago that a node may still come to it, though it has ended here. */
-bool step_failed_lately(const struct step *step);
+/* Does a node that comes to it hear that it has failed? One that ended here a while ago may be of
+ * an earlier run under the same key. */
+bool step_tells_failure(const struct step *step);
 void step_free(struct step *step);
 /* The name of a node of the step, and the names from there on as far as they are known together: of
  * all nodes once this one has joined, before that of its range. NULL: not known. */

@@ -110,11 +110,12 @@ struct step *steps_get(struct steps *steps, const struct tccl_step_key *key, int
 
 enum { LATE_MS = 10000 }; /* whoever comes later to a step that has ended begins it anew */
 
-bool step_failed_lately(const struct step *step)
+bool step_tells_failure(const struct step *step)
 {
     int late = step->timeout_ms < LATE_MS ? step->timeout_ms : LATE_MS;
     return !step_is_open(step) && step->outcome.state == TCCL_STATE_FAILED &&
-           !step->outcome.partial && tccl_now_ms() < step->end - STEP_KEEP_MS + late;
+           !step->outcome.partial &&
+           (step->phase != STEP_ENDED || tccl_now_ms() < step->end - STEP_KEEP_MS + late);
 }
 
 void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key)
