@@ -9,7 +9,7 @@
 #define TCCL_KEY_NUMBERS(NUMBER)                                                                   \
     NUMBER(job) NUMBER(het_job) NUMBER(het_offset) NUMBER(step) NUMBER(restart)
 
-/* Of the step: NUMBER(name, most, where tccld has it: tccld/join/outcome.c). */
+/* Of the step: NUMBER(name, most, where tccld has it: tccld/join/step-outcome.c). */
 #define TCCL_PLAN_NUMBERS(NUMBER)                                                                  \
     NUMBER(uid, UINT32_MAX, join->uid)                                                             \
     NUMBER(index, 16383, join->node)                                                               \

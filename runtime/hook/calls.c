@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "hook/achieved.h"
 #include "hook/hook.h"
+#include "hook/shim-achieved.h"
 #include "nccl/nccl-abi.h"
 #include "nccl/shim-nccl.h"
 #include "verify/verify.h"

@@ -1,5 +1,5 @@
 /* shim-lookup.c: dlsym in front of libc's, for programs that get NCCL's functions from dlsym, such
- * as all that use Python's ctypes; and for how NCCL reaches CUDA's driver (driver.c).
+ * as all that use Python's ctypes; and for how NCCL reaches CUDA's driver (shim-driver.c).
  *
  * What dlsym finds depends on its caller (RTLD_NEXT, and RTLD_DEFAULT in a library that was loaded
  * for itself alone), whom libc knows by the return address. So a name that begins with neither

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "bench.h"
-#include "measure/pool/run.h"
+#include "measure/pool/pool-run.h"
 #include "measure/pool/workers.h"
 
 enum { REPEATS = 9, BUFFER = 16 << 10, PIECE = 256 << 10, MEMBERS = 2 };

@@ -5,7 +5,7 @@
 #include "owned.h"
 #include "sample.h"
 #include "tccld/join/merge.h"
-#include "tccld/join/outcome.h"
+#include "tccld/join/step-outcome.h"
 
 OWNED(merge, struct merge, merge_free)
 OWNED(shared_class, struct shared_class, shared_class_drop)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "measure/pool/run.h"
+#include "measure/pool/pool-run.h"
 #include "measure/pool/workers.h"
 
 enum puppet_act {

@@ -1,5 +1,5 @@
 /* What came of a step: solved at the root, cut for each range, read again below. */
-#include "tccld/join/outcome.h"
+#include "tccld/join/step-outcome.h"
 
 #include "check.h"
 #include "client/key.h"

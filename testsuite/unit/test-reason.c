@@ -100,9 +100,9 @@ static const struct {
     {"profiler/tccld/join/join.c", " step_fail(step, ", 3},
     {"profiler/tccld/join/probe.c", " step_fail(step, ", 11},
     {"profiler/tccld/join/children.c", " step_fail(step, ", 2},
-    {"profiler/tccld/join/report.c", " step_fail(step, ", 1},
+    {"profiler/tccld/join/step-report.c", " step_fail(step, ", 1},
     {"profiler/tccld/join/answer.c", " answer_without(step, ", 2},
-    {"profiler/tccld/join/outcome.c", "tccl_outcome_say(outcome, ", 4},
+    {"profiler/tccld/join/step-outcome.c", "tccl_outcome_say(outcome, ", 4},
     {"profiler/tccld/net/link.c", " fail(link, ", 12},
     {"spank/plugin/spank-remote.c", " fall_back(", 9},
 };

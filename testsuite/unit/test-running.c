@@ -14,9 +14,9 @@
 #include "search/search.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/joint.h"
-#include "tccld/join/outcome.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/running.h"
+#include "tccld/join/step-outcome.h"
 #include "tccld/main/daemon.h"
 
 OWNED(groups, struct tccl_groups, tccl_groups_free)

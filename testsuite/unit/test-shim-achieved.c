@@ -2,8 +2,8 @@
 #include <dlfcn.h>
 
 #include "check.h"
-#include "hook/achieved.h"
 #include "hook/hook.h"
+#include "hook/shim-achieved.h"
 #include "verify/verify.h"
 
 enum { MIB = 1 << 20 };

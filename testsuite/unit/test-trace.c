@@ -1,6 +1,6 @@
 /* Traces of members and the window in which all ran, against sums over every nanosecond. */
 #include "check.h"
-#include "measure/pool/run.h"
+#include "measure/pool/pool-run.h"
 #include "measure/pool/workers.h"
 
 enum { SPAN = 4000, MEMBERS = 5 };

@@ -1,5 +1,5 @@
 /* child.c: a process that works for this one and never outlives it. */
-#include "measure/pool/run.h"
+#include "measure/pool/pool-run.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* member.c: what the processes of the pool do, and their side of a run in shared memory. */
-#include "measure/pool/run.h"
+#include "measure/pool/pool-run.h"
 
 #include <errno.h>
 #include <linux/futex.h>

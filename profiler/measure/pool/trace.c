@@ -1,5 +1,5 @@
 /* trace.c: how many bytes a member of a run had moved at which time. */
-#include "measure/pool/run.h"
+#include "measure/pool/pool-run.h"
 
 #include "measure/pool/workers.h"
 

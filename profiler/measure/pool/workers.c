@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "measure/pool/run.h"
+#include "measure/pool/pool-run.h"
 
 /* From the word that starts a run to the start: each member must wake up for it. */
 static const int64_t lead_ns = 150000, lead_per_member_ns = 20000;

@@ -12,8 +12,8 @@
 #include "chain/beside-text.h"
 #include "ring/neighbours.h"
 #include "ring/reach.h"
-#include "tccld/join/outcome.h"
 #include "tccld/join/running.h"
+#include "tccld/join/step-outcome.h"
 
 enum { PLACE_MS = 10, READ_MS = 100, LOOK_MS = 1000, SEEN = TCCL_MAX_SIDES - 1 };
 

@@ -13,7 +13,7 @@
 #include "base/fileio.h"
 #include "client/message.h"
 #include "client/step-json.h"
-#include "tccld/join/outcome.h"
+#include "tccld/join/step-outcome.h"
 #include "tccld/main/log.h"
 
 enum { FILE_MOST = 4 << 20, STOP_MS = 1000 };

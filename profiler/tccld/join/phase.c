@@ -2,10 +2,10 @@
  * phase after that. The phase itself: it is heard, and the phase stays. "-": it can't happen, or is
  * not heard; then nothing changes. What is done on an event is in the file that handles it:
  *
- *   JOIN    join.c               SEND     report.c
- *   MERGE   children.c           PLAN     report.c, step.c, join.c
+ *   JOIN    join.c               SEND     step-report.c
+ *   MERGE   children.c           PLAN     step-report.c, step.c, join.c
  *   LATE    deadline.c, probe.c  FAIL     step.c
- *   LEAVE   leave.c              LOST     report.c
+ *   LEAVE   leave.c              LOST     step-report.c
  *   EXPIRE  deadline.c           SETTLE   step.c
  */
 #include "tccld/join/phase.h"

@@ -9,9 +9,9 @@
 #include "client/key.h"
 #include "client/step-fields.h"
 #include "tccld/join/merge.h"
-#include "tccld/join/outcome.h"
 #include "tccld/join/phase.h"
 #include "tccld/join/running.h"
+#include "tccld/join/step-outcome.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
@@ -225,8 +225,8 @@ struct report {
 /* first: the lowest index that its node may have. Returns 0, or -1 with err. reason is borrowed. */
 int report_read(const json_t *json, int first, struct report *report, struct tccl_error *err);
 
-/* report.c: what a node tells its parent: MERGE, with what is known of its range, or with a reason
- * why there is no ring, or why one that was given out is not on all nodes. */
+/* step-report.c: what a node tells its parent: MERGE, with what is known of its range, or with a
+ * reason why there is no ring, or why one that was given out is not on all nodes. */
 
 /* Reports the range, and waits for the PLAN. Without memory the step fails. */
 void report_range(struct step *step, const struct merge *merge);
@@ -298,7 +298,7 @@ void answer_refused(struct connection *connection, const struct tccl_step_key *k
  *                          (probe.c)
  *   A                      who has not answered that is dead: no ring. Who is busy has 4 A
  *   T - 1 s                who is alive and has not come is given up; 1/8 s earlier for each level
- *   T - 1/4 s              a PLAN that has not come from the parent is given up (report.c)
+ *   T - 1/4 s              a PLAN that has not come from the parent is given up (step-report.c)
  *   after closing          the step is forgotten
  */
 

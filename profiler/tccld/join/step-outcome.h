@@ -1,5 +1,5 @@
-/* outcome.h: how the outcome of a step (client/outcome.h) comes about at its root, and what it is
- * at each node. */
+/* step-outcome.h: how the outcome of a step (client/outcome.h) comes about at its root, and what it
+ * is at each node. */
 #pragma once
 
 #include "base/lines.h"

@@ -1,4 +1,4 @@
-/* run.h: a run in shared memory: its members, and the words that start and stop them all (see
+/* pool-run.h: a run in shared memory: its members, and the words that start and stop them all (see
  * mover.h for what movers see of it); and what the processes of the pool do. */
 #pragma once
 

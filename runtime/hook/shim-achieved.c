@@ -1,6 +1,6 @@
-/* achieved.c: when a collective is measured, and what is made of it. CUDA's driver is used as the
- * process has it, by functions that neither wait nor leave an error behind for the program. */
-#include "hook/achieved.h"
+/* shim-achieved.c: when a collective is measured, and what is made of it. CUDA's driver is used as
+ * the process has it, by functions that neither wait nor leave an error behind for the program. */
+#include "hook/shim-achieved.h"
 
 #include <dlfcn.h>
 #include <string.h>

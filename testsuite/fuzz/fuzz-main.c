@@ -1,4 +1,4 @@
-/* driver.c: runs a fuzz target where there is no libFuzzer: its seeds and those of the folder
+/* fuzz-main.c: runs a fuzz target where there is no libFuzzer: its seeds and those of the folder
  * named, then mutations of them. Repeatable: TCCL_SEED. TCCL_FUZZ_RUNS: how many (default RUNS;
  * after 2 s it ends in any case, so that it can stand among the unit tests). TCCL_FUZZ_SAVE=FILE:
  * each input is written there first; what is there after a crash caused it. --seeds FOLDER writes

@@ -1,4 +1,4 @@
-/* verdict.c: compares one rank's part of what NCCL built with the chain. */
+/* shim-verdict.c: compares one rank's part of what NCCL built with the chain. */
 #include "verify/verify.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* driver.c: cuGetProcAddress and cuDeviceGetAttribute in front of CUDA's driver. Both call on
+/* shim-driver.c: cuGetProcAddress and cuDeviceGetAttribute in front of CUDA's driver. Both call on
  * first, and return what that returns. */
 #include "hook/hook.h"
 

@@ -1,6 +1,6 @@
 /* The ring over all nodes at the root: is there one, is it worth it, and what is said if not. At
  * each node: the plan for its place in the ring. */
-#include "tccld/join/outcome.h"
+#include "tccld/join/step-outcome.h"
 
 #include <math.h>
 #include <stdio.h>

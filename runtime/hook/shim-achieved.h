@@ -1,6 +1,6 @@
-/* achieved.h: what large collectives over all of the step's GPUs reach, with the ring and without
- * it. A few of them stand between two of CUDA's events on the caller's stream; nobody waits for
- * these. */
+/* shim-achieved.h: what large collectives over all of the step's GPUs reach, with the ring and
+ * without it. A few of them stand between two of CUDA's events on the caller's stream; nobody waits
+ * for these. */
 #pragma once
 
 #include <stdbool.h>

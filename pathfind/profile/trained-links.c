@@ -1,4 +1,4 @@
-/* links.c: links as they were trained, in memory and in profile.json. */
+/* trained-links.c: links as they were trained, in memory and in profile.json. */
 #include "profile/cache.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A program that looks functions up in all ways, linked to chain-1 and chain-2 (chain.c). It prints
- * what it found and what that did. Usage: lookup WHAT FOLDER: of the libraries. */
+/* A program that looks functions up in all ways, linked to chain-1 and chain-2 (chained.c). It
+ * prints what it found and what that did. Usage: lookup WHAT FOLDER: of the libraries. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
