@@ -20,7 +20,7 @@
 /* How many times as fast as NCCL's own they have to be.
  *  - Measured: 1.05, since NCCL's kernels are not the copies that were measured, or more where
  * these are noisier; and 0.05 more for several rings, which need a graph file, and more channels
- * to be connected (runtime/README.md).
+ * to be connected (runtime/nccl/README.md).
  *  - By a model, where all capacities are guesses: 1.19. Bandwidths rise and fall as capacities do.
  *    So if each of these is wrong by 10 % at most, ours have 0.9 of what was promised at least,
  *    NCCL's own 1.1 at most, and 1.19 * 0.9 / 1.1 = 0.97. That holds whatever limits them, and
@@ -49,7 +49,8 @@ static struct tccl_pace pace_of(const struct tccl_decision_case *asked,
     return (struct tccl_pace){asked->nodes, asked->gpus, rings->gbps, rings->bounces};
 }
 
-/* A planned ring has NCCL's own rates in its table (runtime/README.md), so the protocol, too. */
+/* A planned ring has NCCL's own rates in its table (runtime/nccl/README.md), so the protocol, too.
+ */
 void tccl_decision_times(const struct tccl_decision_case *asked, int i, double *ours, double *nccl)
 {
     struct tccl_pace own = pace_of(asked, &asked->nccl), planned = pace_of(asked, &asked->ours);

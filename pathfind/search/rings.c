@@ -691,8 +691,8 @@ static double rate_first(struct finder *finder, const struct tccl_ring_set *set,
 
 /* The best rings first: the one that is fastest by itself, then the one that is fastest together
  * with it, and so on, since NCCL builds as many of them, in order, as the node with the fewest
- * channels has room for (runtime/README.md, "Several rings"). Of those alike what was first stays.
- * The last ones go where any number will do and the others are as fast without them. */
+ * channels has room for (runtime/nccl/README.md, "Several rings"). Of those alike what was first
+ * stays. The last ones go where any number will do and the others are as fast without them. */
 static void order_rings(struct finder *finder)
 {
     struct tccl_rings_result *result = finder->result;
