@@ -139,7 +139,7 @@ struct steps *steps_new(struct daemon *daemon)
         steps_free(steps);
         return NULL;
     }
-    /* The plugin's note that the tccld before this one hung (spank/plugin/hung-stamp.h). */
+    /* The plugin's note that the tccld before this one hung (spank/plugin/hung-stamp.c). */
     if (snprintf(path, sizeof(path), "%s/hung", daemon->conf->run_dir) < (int)sizeof(path))
         unlink(path);
     return steps;
