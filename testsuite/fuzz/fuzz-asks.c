@@ -6,7 +6,6 @@
 #include "records/record.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/joint.h"
 #include "tccld/join/own.h"
 #include "tccld/join/running.h"
 #include "tccld/net/link.h"
@@ -51,10 +50,11 @@ void connection_answer(struct connection *connection, json_t *message)
     answers++;
 }
 
-const struct tccl_group_choice *joint_choice(struct joint *groups, const struct running_step *step,
-                                             const struct tccl_node_class *class, bool closed)
+int alongside_choose(struct running *running, const struct tccl_step_key *step,
+                     const uint32_t *groups, int n, bool closed, enum tccl_view view,
+                     struct tccl_group_choice *choices)
 {
-    return NULL;
+    return -1;
 }
 
 struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *step,
@@ -116,11 +116,9 @@ void confirmation_put_checked(struct daemon *daemon, json_t *record,
 
 static void end(void)
 {
+    running_free(daemon_.running);
     agree_free(daemon_.agreements);
     FUZZ_CHECK(held == 0);
-    built_drop(running_find(daemon_.running, &key));
-    built_drop(running_find(daemon_.running, &wide));
-    running_free(daemon_.running);
     event_base_free(daemon_.base);
     own_free(daemon_.own);
     check_clear();

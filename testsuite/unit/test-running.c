@@ -13,7 +13,6 @@
 #include "ring/reach.h"
 #include "search/search.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/joint.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/running.h"
 #include "tccld/join/step-outcome.h"
@@ -609,16 +608,20 @@ TEST(turns)
     CHECK(joint_admit(&turns, 1001, now + 1000));
 }
 
-static const struct tccl_group_choice *choose(struct joint *groups, uid_t user, uint32_t step)
+static const struct tccl_group_choice *choose(uid_t user, uint32_t number)
 {
-    struct running_step alive = {.key = third_key, .uid = user, .n_gpus = 4};
     struct tccl_step join = join_of(first_key, FIRST);
-    alive.key.job = user;
-    alive.key.step = step;
+    join.key.job = join.uid = user;
+    join.key.step = number;
+    if (!running_find(daemon_.running, &join.key))
+        begin(&join);
+    struct running_step *step = find(&join.key);
+    step->n_gpus = 4;
     for (int i = 0; i < 4; i++)
-        CHECK_INT(tccl_bus_parse(tccl_model_machine(model)->gpus[i].busid, &alive.gpus[i]), 0);
+        CHECK_INT(tccl_bus_parse(tccl_model_machine(model)->gpus[i].busid, &step->gpus[i]), 0);
     owned(shared_class) struct shared_class *class = class_of(&join);
-    const struct tccl_group_choice *choice = joint_choice(groups, &alive, class->class, true);
+    const struct tccl_group_choice *choice =
+        joint_choice(daemon_.running, step, class->class, true);
     return choice;
 }
 
@@ -627,14 +630,15 @@ static const struct tccl_group_choice *choose(struct joint *groups, uid_t user, 
 TEST(others_stay)
 {
     enum { SECONDS = JOINT_KEPT / JOINT_USER + 1 };
-    struct joint *groups = joint_new(&daemon_);
-    const struct tccl_group_choice *mine = choose(groups, 1000, 0);
+    const struct tccl_group_choice *mine = choose(1000, 0);
     CHECK(mine != NULL);
     for (uint32_t i = 0; i < SECONDS * JOINT_USER; i++)
-        while (!choose(groups, 2000, i))
+        while (!choose(2000, i))
             usleep(10000);
-    CHECK(choose(groups, 1000, 0) == mine);
-    joint_free(groups);
+    CHECK(choose(1000, 0) == mine);
+    CHECK_INT(daemon_.running->n_joints, JOINT_KEPT);
+    end_all();
+    CHECK_INT(daemon_.running->n_joints, 0);
 }
 
 SETUP

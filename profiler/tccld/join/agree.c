@@ -107,7 +107,7 @@ void agree_free(struct agreements *agreements)
 
 void agree_drop(struct agreements *agreements, const struct running_step *step)
 {
-    struct agreement *agreement = TAILQ_FIRST(&agreements->list), *next;
+    struct agreement *agreement = agreements ? TAILQ_FIRST(&agreements->list) : NULL, *next;
     for (; agreement; agreement = next) {
         next = TAILQ_NEXT(agreement, link);
         if (agreement->step == step)

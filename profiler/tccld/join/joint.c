@@ -1,5 +1,5 @@
-/* joint.c: joint choices, and who they are for. */
-#include "tccld/join/joint.h"
+/* joint.c: joint choices, each of the groups of one step that run at once. */
+#include "tccld/join/running.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,59 +10,21 @@
 
 enum { SECOND_MS = 1000 };
 
-/* The groups of one step that run at once. */
-struct entry {
-    struct tccl_step_key key;
-    uid_t user;
-    uint64_t order; /* higher than that of those before */
+struct joint {
+    TAILQ_ENTRY(joint) link;
+    const struct running_step *step;
     char machine[TCCL_HASH_HEX];
     bool closed;
-    int n; /* 0: free */
+    int n;
     uint32_t gpus[TCCL_MAX_GROUPS];
     struct tccl_group_choice choices[TCCL_MAX_GROUPS];
 };
 
-struct joint {
-    struct daemon *daemon;
-    struct entry entries[JOINT_KEPT];
-    uint64_t made;
-    struct joint_turns turns;
-};
-
-struct joint *joint_new(struct daemon *daemon)
+static const struct tccl_group_choice *part_of(const struct joint *joint, uint32_t gpus)
 {
-    struct joint *joint = calloc(1, sizeof(*joint));
-    if (joint)
-        joint->daemon = daemon;
-    return joint;
-}
-
-void joint_free(struct joint *joint)
-{
-    free(joint);
-}
-
-static const struct tccl_group_choice *part_of(const struct entry *entry, uint32_t gpus)
-{
-    for (int i = 0; i < entry->n; i++)
-        if (entry->gpus[i] == gpus)
-            return &entry->choices[i];
-    return NULL;
-}
-
-static const struct tccl_group_choice *find(const struct joint *joint,
-                                            const struct tccl_step_key *key,
-                                            const struct tccl_node_class *class, bool closed)
-{
-    for (int i = 0; i < JOINT_KEPT; i++) {
-        const struct entry *entry = &joint->entries[i];
-        if (entry->n == 0 || entry->closed != closed || !tccl_key_equal(&entry->key, key) ||
-            strcmp(entry->machine, class->machine) != 0)
-            continue;
-        const struct tccl_group_choice *choice = part_of(entry, class->gpus);
-        if (choice)
-            return choice;
-    }
+    for (int i = 0; i < joint->n; i++)
+        if (joint->gpus[i] == gpus)
+            return &joint->choices[i];
     return NULL;
 }
 
@@ -79,50 +41,66 @@ bool joint_admit(struct joint_turns *turns, uid_t user, int64_t now_ms)
     return true;
 }
 
-static int kept_for(const struct joint *joint, uid_t user)
+static void drop(struct running *running, struct joint *joint)
 {
-    int kept = 0;
-    for (int i = 0; i < JOINT_KEPT; i++)
-        kept += joint->entries[i].n > 0 && joint->entries[i].user == user;
-    return kept;
+    TAILQ_REMOVE(&running->joints, joint, link);
+    running->n_joints--;
+    free(joint);
 }
 
-/* A free place, or that of the oldest choice of the user who has most. */
-static struct entry *make_room(struct joint *joint)
+void joint_drop(struct running *running, const struct running_step *step)
 {
-    struct entry *found = NULL;
+    struct joint *joint = TAILQ_FIRST(&running->joints), *next;
+    for (; joint; joint = next) {
+        next = TAILQ_NEXT(joint, link);
+        if (joint->step == step)
+            drop(running, joint);
+    }
+}
+
+/* The oldest choice of the user who has most. */
+static struct joint *find_oldest(const struct running *running)
+{
+    struct joint *each, *other, *found = NULL;
     int most = 0;
-    for (int i = 0; i < JOINT_KEPT; i++) {
-        struct entry *entry = &joint->entries[i];
-        if (entry->n == 0)
-            return entry;
-        int kept = kept_for(joint, entry->user);
-        if (kept > most || (kept == most && entry->order < found->order)) {
+    TAILQ_FOREACH(each, &running->joints, link)
+    {
+        int kept = 0;
+        TAILQ_FOREACH(other, &running->joints, link)
+        kept += other->step->uid == each->step->uid;
+        if (kept > most) {
             most = kept;
-            found = entry;
+            found = each;
         }
     }
     return found;
 }
 
-const struct tccl_group_choice *joint_choice(struct joint *joint, const struct running_step *step,
+const struct tccl_group_choice *joint_choice(struct running *running,
+                                             const struct running_step *step,
                                              const struct tccl_node_class *class, bool closed)
 {
-    const struct tccl_group_choice *known = find(joint, &step->key, class, closed);
-    struct entry made = {.key = step->key, .user = step->uid, .closed = closed};
+    const struct tccl_group_choice *known;
+    struct joint *joint;
     uint32_t all;
-    if (known)
+    TAILQ_FOREACH(joint, &running->joints, link)
+    if (joint->step == step && joint->closed == closed &&
+        strcmp(joint->machine, class->machine) == 0 && (known = part_of(joint, class->gpus)))
         return known;
-    if (own_mask(joint->daemon->own, step->gpus, step->n_gpus, &all) != 0)
+    joint = calloc(1, sizeof(*joint));
+    if (joint && own_mask(running->daemon->own, step->gpus, step->n_gpus, &all) == 0)
+        joint->n = tccl_groups_split(all, class->gpus, joint->gpus);
+    if (!joint || joint->n == 0 || !joint_admit(&running->turns, step->uid, tccl_now_ms()) ||
+        alongside_choose(running, &step->key, joint->gpus, joint->n, closed, running_view(step),
+                         joint->choices) != 0) {
+        free(joint);
         return NULL;
-    made.n = tccl_groups_split(all, class->gpus, made.gpus);
-    if (made.n == 0 || !joint_admit(&joint->turns, step->uid, tccl_now_ms()) ||
-        alongside_choose(joint->daemon->running, &step->key, made.gpus, made.n, closed,
-                         running_view(step), made.choices) != 0)
-        return NULL;
-    memcpy(made.machine, class->machine, sizeof(made.machine));
-    made.order = ++joint->made;
-    struct entry *entry = make_room(joint);
-    *entry = made;
-    return part_of(entry, class->gpus);
+    }
+    joint->step = step;
+    joint->closed = closed;
+    memcpy(joint->machine, class->machine, sizeof(joint->machine));
+    if (running->n_joints++ == JOINT_KEPT)
+        drop(running, find_oldest(running));
+    TAILQ_INSERT_TAIL(&running->joints, joint, link);
+    return part_of(joint, class->gpus);
 }

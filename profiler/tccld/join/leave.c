@@ -23,12 +23,6 @@ static void remove_folder(void *task)
     planfile_remove(removal->run_dir, &removal->key, removal->monitor);
 }
 
-void leave_forget(struct running *running, struct running_step *step)
-{
-    built_drop(step);
-    agree_drop(running->daemon->agreements, step);
-}
-
 /* Its record (step; NULL: it is there no more), and its plan. */
 static void end_record(struct daemon *daemon, const struct tccl_step_key *key,
                        struct running_step *step, bool silent)

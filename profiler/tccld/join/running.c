@@ -218,8 +218,9 @@ static void free_step(struct running_step *step)
 
 static void forget(struct running *running, struct running_step *step)
 {
-    if (running->forget)
-        running->forget(running, step);
+    built_drop(step);
+    joint_drop(running, step);
+    agree_drop(running->daemon->agreements, step);
     if (running->forgotten_ms < step->joined_ms)
         running->forgotten_ms = step->joined_ms;
     TAILQ_REMOVE(step->ended ? &running->past : &running->live, step, link);
@@ -375,6 +376,7 @@ struct running *running_new(struct daemon *daemon)
     running->began_ms = tccl_now_ms();
     TAILQ_INIT(&running->live);
     TAILQ_INIT(&running->past);
+    TAILQ_INIT(&running->joints);
     running->save = event_new(daemon->base, -1, 0, on_save, running);
     running->place = event_new(daemon->base, -1, 0, alongside_on_place, running);
     running->look = event_new(daemon->base, -1, 0, alongside_on_look, running);
@@ -461,6 +463,7 @@ void running_end(struct running *running, struct running_step *step)
     TAILQ_REMOVE(&running->live, step, link);
     TAILQ_INSERT_HEAD(&running->past, step, link);
     step->ended = true;
+    joint_drop(running, step);
     free(tccl_steal(step->rings));
     json_decref(tccl_steal(step->said));
 }

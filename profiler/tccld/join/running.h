@@ -12,11 +12,23 @@
 #include "client/outcome.h"
 #include "client/step-fields.h"
 #include "machine/machine.h"
-#include "ring/node-class.h"
+#include "ring/groups.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
 #include "tccld/net/connection.h"
+
+/* Whom joint choices were made for in this second (joint.c). */
+enum {
+    JOINT_KEPT = 64,   /* joint choices; beyond, the oldest ones of the user who has most go */
+    JOINT_USER = 16,   /* that are made for one user within a second, */
+    JOINT_SECOND = 64, /* and for all; who asks for more is planned alone */
+};
+struct joint_turns {
+    int64_t second; /* tccl_now_ms */
+    int n;
+    uid_t users[JOINT_SECOND];
+};
 
 enum {
     RUNNING_MOST = 4096, /* steps; beyond, the oldest one that has ended is forgotten, unless its
@@ -84,8 +96,10 @@ struct running {
     unsigned joins;                    /* of this tccld */
     struct event *save, *place, *look; /* place, look: alongside.c */
     int64_t looked;                    /* order of the last step that was looked at there */
-    void (*forget)(struct running *, struct running_step *); /* what else knows of a step; NULL */
-    struct log_limit trouble, lost;                          /* lost: what was built (built.c) */
+    TAILQ_HEAD(, joint) joints;        /* of all steps, the oldest first */
+    int n_joints;
+    struct joint_turns turns;
+    struct log_limit trouble, lost;     /* lost: what was built (built.c) */
     struct log_limit collapsed, slowed; /* steps beside each other; those that ran before */
 };
 
@@ -258,6 +272,23 @@ request_handler agree_receive;
 /* subset.c: CHAIN, the best chain of some of a step's GPUs, for communicators that hold only those.
  */
 lines_handler subset_ask;
+
+/* joint.c: the groups of one step on this node (data, tensor, expert parallel), whose chains are
+ * chosen jointly at the first question of one of them, and stay so while it runs: each group gets
+ * its own part when it asks. */
+
+/* May one more be made for that user? Then it counts. A choice takes 0.1 to 4 ms of the event loop.
+ */
+bool joint_admit(struct joint_turns *turns, uid_t user, int64_t now_ms);
+
+/* The part of a group of that step, whose class without neighbours this is. NULL: it is no group of
+ * a layout (tccl_groups_split), or there is no table to choose by: it is planned as if no other
+ * group ran. Borrowed until the next call. */
+const struct tccl_group_choice *joint_choice(struct running *running,
+                                             const struct running_step *step,
+                                             const struct tccl_node_class *class, bool closed);
+/* The step has ended, or is about to be forgotten. */
+void joint_drop(struct running *running, const struct running_step *step);
 
 /* node-tree.c: AGREE and BUILT go up the tree. */
 

@@ -193,8 +193,6 @@ void join_heard(struct daemon *daemon, unsigned look);
 void leave_end(struct steps *steps, const struct tccl_step_key *key, bool silent);
 /* The same of an earlier run of a step that begins anew under the same key: that goes on. */
 void leave_before(struct daemon *daemon, struct running_step *run);
-/* Nothing that knows of a step is to look at its record any more. */
-void leave_forget(struct running *running, struct running_step *step);
 
 /* children.c: the nodes right below this one in the tree: their MERGEs, and who of them is there.
  */

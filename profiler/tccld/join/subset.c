@@ -8,7 +8,6 @@
 #include "ring/reach.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/chain-lines.h"
-#include "tccld/join/joint.h"
 #include "tccld/join/own.h"
 
 enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
@@ -136,7 +135,7 @@ static void answer_class(struct daemon *daemon, const struct running_step *step,
 {
     bool group = !(closed && class->class->n_gpus == 1);
     const struct tccl_group_choice *joint =
-        group ? joint_choice(daemon->joint, step, class->class, closed) : NULL;
+        group ? joint_choice(daemon->running, step, class->class, closed) : NULL;
     if (!joint)
         class = alongside_see(daemon->running, &step->key, class, closed, running_view(step));
     put_answer(lines, class->class, own_machine(daemon->own), joint, closed);

@@ -20,7 +20,6 @@ struct presence;
 struct resolver;
 struct run_dir;
 struct running;
-struct joint;
 struct replay;
 struct shares;
 struct metrics_file;
@@ -59,7 +58,6 @@ struct daemon {
     struct journal *journal;
     struct jobs *jobs;
     struct running *running;
-    struct joint *joint;
     struct steps *steps;
     struct sweep *sweep;
     struct agreements *agreements;

@@ -18,7 +18,6 @@
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/evidence-file.h"
 #include "tccld/join/fresh.h"
-#include "tccld/join/joint.h"
 #include "tccld/join/nic-links.h"
 #include "tccld/join/own.h"
 #include "tccld/join/running.h"
@@ -214,11 +213,7 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->jobs = daemon->journal ? jobs_new(daemon, err) : NULL;
     daemon->steps = daemon->jobs ? steps_new(daemon) : NULL;
     daemon->running = daemon->steps ? running_new(daemon) : NULL;
-    daemon->joint = daemon->running ? joint_new(daemon) : NULL;
-    if (!daemon->joint)
-        return tccl_fail(err, "out of memory");
-    daemon->running->forget = leave_forget;
-    daemon->peer_trust = peer_trust_new(daemon);
+    daemon->peer_trust = daemon->running ? peer_trust_new(daemon) : NULL;
     if (!daemon->peer_trust)
         return tccl_fail(err, "out of memory");
     daemon->gpus = slurm_gpus_new(daemon, hear_gpus, err);
@@ -256,7 +251,6 @@ static void end(struct parts *parts)
     nic_links_free(daemon->links);
     fresh_free(daemon->fresh);
     steps_free(daemon->steps);
-    joint_free(daemon->joint);
     running_free(daemon->running);
     evidence_free(daemon->evidence);
     agree_free(daemon->agreements);
