@@ -4,6 +4,7 @@
  * and stays what it is when it is written and read again. */
 #include "fuzz.h"
 #include "tccld/join/evidence-file.h"
+#include "tccld/join/running.h"
 
 enum { USERS = 3 };
 
@@ -55,19 +56,19 @@ static void add(const json_t *json)
 {
     json_int_t subject = 0, uid = 0, nccl = 0, from = 0;
     int ring = 0;
-    struct evidence_step step = {.what = "9f3c01aa:0-3", .n_nodes = 2};
+    struct running_step step = {.what = "9f3c01aa:0-3", .n_nodes = 2};
+    double achieved = 0;
     if (json_unpack((json_t *)json, "[I, I, I, I, b, F, F]", &subject, &uid, &nccl, &from, &ring,
-                    &step.promised, &step.achieved) != 0 ||
+                    &step.promised, &achieved) != 0 ||
         subject < 0 || nccl < 0 || nccl > 999999 || from < 0 || from > 1 << 20 ||
         !(step.promised < 1e9))
         return;
-    step.subject = (uint64_t)subject;
+    step.subject = subject;
     step.uid = (uid_t)uid;
     step.nccl = (int)nccl;
-    step.from = (int64_t)from << 20;
-    step.arm = ring ? EVIDENCE_RING : EVIDENCE_OWN;
     int64_t before = table.order;
-    bool counts = evidence_add(&table, &step);
+    bool counts =
+        evidence_add(&table, &step, ring ? EVIDENCE_RING : EVIDENCE_OWN, from << 20, achieved);
     FUZZ_CHECK(table.order == before + counts);
 }
 
@@ -95,16 +96,14 @@ void fuzz_seeds(fuzz_add *add_seed, void *context)
     for (int slower = 0; slower < 2; slower++) {
         memset(&table, 0, sizeof(table));
         for (int i = 0; i < 60; i++) {
-            struct evidence_step step = {.subject = 7,
-                                         .what = "9f3c01aa:0-3",
-                                         .n_nodes = 2,
-                                         .uid = 1000 + (uid_t)i % 2,
-                                         .nccl = 22907,
-                                         .from = 64 << 20,
-                                         .arm = i % 4 < 2 ? EVIDENCE_RING : EVIDENCE_OWN,
-                                         .promised = 10,
-                                         .achieved = i % 4 < 2 && slower ? 6 : 9};
-            evidence_add(&table, &step);
+            struct running_step step = {.subject = 7,
+                                        .what = "9f3c01aa:0-3",
+                                        .n_nodes = 2,
+                                        .uid = 1000 + (uid_t)i % 2,
+                                        .nccl = 22907,
+                                        .promised = 10};
+            evidence_add(&table, &step, i % 4 < 2 ? EVIDENCE_RING : EVIDENCE_OWN, 64 << 20,
+                         i % 4 < 2 && slower ? 6 : 9);
         }
         fuzz_add_json(add_seed, context,
                       json_pack("[o, [i, i, i, i, b, f, f], [i, i, i, i, b, f, f]]",

@@ -3,6 +3,7 @@
 #include "tccld/join/evidence.h"
 
 #include "check.h"
+#include "tccld/join/running.h"
 
 static struct evidence_table table;
 
@@ -11,15 +12,14 @@ BEFORE
     memset(&table, 0, sizeof(table));
 }
 
-static const struct evidence_step usual = {.subject = 7,
-                                           .what = "9f3c01aa:0-3",
-                                           .n_nodes = 2,
-                                           .uid = 1000,
-                                           .nccl = 22907,
-                                           .from = 64 << 20,
-                                           .arm = EVIDENCE_RING,
-                                           .promised = 10,
-                                           .achieved = 9};
+static const struct running_step usual = {
+    .subject = 7, .what = "9f3c01aa:0-3", .n_nodes = 2, .uid = 1000, .nccl = 22907, .promised = 10};
+enum { BYTES = 64 << 20 };
+
+static bool ring(const struct running_step *step)
+{
+    return evidence_add(&table, step, EVIDENCE_RING, BYTES, 9);
+}
 
 static double uniform(void)
 {
@@ -31,14 +31,12 @@ static double normal(void)
     return sqrt(-2 * log(uniform())) * cos(2 * M_PI * uniform());
 }
 
-static bool step(uint64_t subject, uid_t uid, enum evidence_arm arm, double achieved)
+static bool step(int64_t subject, uid_t uid, enum evidence_arm arm, double achieved)
 {
-    struct evidence_step one = usual;
+    struct running_step one = usual;
     one.subject = subject;
     one.uid = uid;
-    one.arm = arm;
-    one.achieved = achieved;
-    return evidence_add(&table, &one);
+    return evidence_add(&table, &one, arm, BYTES, achieved);
 }
 
 /* The two-sample test by all values, in two passes. */
@@ -203,16 +201,15 @@ TEST(again)
 /* The NCCL that he has used last counts. */
 TEST(versions)
 {
-    struct evidence_step other = usual;
+    struct running_step other = usual;
     steps_of(1, 1000, 10, 8, 10);
     CHECK(evidence_leaves(&table, 1, 1000, 3));
     other.subject = 1;
     other.nccl = 22801;
-    other.arm = EVIDENCE_OWN;
-    CHECK(evidence_add(&table, &other));
+    CHECK(evidence_add(&table, &other, EVIDENCE_OWN, BYTES, 9));
     CHECK(!evidence_leaves(&table, 1, 1000, 3));
     other.nccl = 22905; /* as the first one */
-    CHECK(evidence_add(&table, &other));
+    CHECK(evidence_add(&table, &other, EVIDENCE_OWN, BYTES, 9));
     CHECK(evidence_leaves(&table, 1, 1000, 3));
     CHECK_INT(table.n, 2);
 }
@@ -222,25 +219,21 @@ TEST(refused)
     static const double bad[] = {0, -1, NAN, INFINITY, -INFINITY, 1e300, 80.1, 0.15, 1e-300};
     for (size_t i = 0; i < COUNT(bad); i++)
         CHECK(!step(1, 1000, EVIDENCE_RING, bad[i]));
-    struct evidence_step one = usual;
+    struct running_step one = usual;
     one.promised = 0;
-    CHECK(!evidence_add(&table, &one));
+    CHECK(!ring(&one));
     one.promised = NAN;
-    CHECK(!evidence_add(&table, &one));
+    CHECK(!ring(&one));
     one = usual;
     one.subject = 0;
-    CHECK(!evidence_add(&table, &one));
+    CHECK(!ring(&one));
     one = usual;
     one.nccl = 0;
-    CHECK(!evidence_add(&table, &one));
-    one = usual;
-    one.from = (4 << 20) - 1;
-    CHECK(!evidence_add(&table, &one));
-    one.from = INT64_MIN;
-    CHECK(!evidence_add(&table, &one));
-    one = usual;
+    CHECK(!ring(&one));
     one.nccl = 97; /* no version: a row of it could not be read again, and nothing with it */
-    CHECK(!evidence_add(&table, &one));
+    CHECK(!ring(&one));
+    CHECK(!evidence_add(&table, &usual, EVIDENCE_RING, (4 << 20) - 1, 9));
+    CHECK(!evidence_add(&table, &usual, EVIDENCE_RING, INT64_MIN, 9));
     CHECK_INT(table.n, 0);
 }
 
@@ -256,21 +249,19 @@ TEST(outlier)
 /* Whoever makes up versions and sizes pushes out his own rows. */
 TEST(flood)
 {
-    struct evidence_step one = usual;
+    struct running_step one = usual;
     steps_of(1, 1000, 10, 8, 10);
     one.uid = 6666;
     for (int i = 0; i < 5000; i++) {
         one.nccl = 100 + i * 100;
-        one.subject = (uint64_t)i / 7 + 1;
-        one.from = INT64_C(1) << (i % 63);
-        evidence_add(&table, &one);
+        one.subject = i / 7 + 1;
+        evidence_add(&table, &one, EVIDENCE_RING, INT64_C(1) << (i % 63), 9);
     }
     CHECK_INT(table.n, 1 + EVIDENCE_OF_USER);
     CHECK(evidence_leaves(&table, 1, 1000, 3));
     for (one.uid = 10000; one.uid < 12000; one.uid++) {
         one.nccl = 22907;
-        one.from = 64 << 20;
-        CHECK(evidence_add(&table, &one));
+        CHECK(ring(&one));
         CHECK(table.n <= EVIDENCE_ROWS);
     }
     CHECK_INT(table.n, EVIDENCE_ROWS);
@@ -287,12 +278,10 @@ TEST(untrue)
     }
     struct evidence_view view = evidence_look(&table, 1, 3);
     CHECK(view.untrue && fabs(view.reached - 0.65) < 1e-6 && view.ratio == 0);
-    struct evidence_step small = usual;
+    struct running_step small = usual;
     small.subject = 2;
-    small.from = 16 << 20;
-    small.achieved = 3;
     for (int i = 0; i < 50; i++)
-        evidence_add(&table, &small);
+        evidence_add(&table, &small, EVIDENCE_RING, 16 << 20, 3);
     CHECK(!evidence_look(&table, 2, 1).untrue);
     for (int i = 0; i < 50; i++)
         step(3, 1, EVIDENCE_RING, 8.2);
@@ -308,10 +297,10 @@ TEST(measured_anew)
         step(1, 1, EVIDENCE_RING, 4);
     step(2, 1, EVIDENCE_RING, 9);
     CHECK(evidence_look(&table, 1, 1).untrue);
-    struct evidence_step other = usual;
-    other.what = "elsewhere";
+    struct running_step other = usual;
+    strcpy(other.what, "elsewhere");
     other.subject = 3;
-    CHECK(evidence_add(&table, &other));
+    CHECK(ring(&other));
     CHECK(evidence_look(&table, 1, 1).untrue);
     step(4, 2, EVIDENCE_OWN, 9);
     CHECK(!evidence_look(&table, 1, 1).untrue);

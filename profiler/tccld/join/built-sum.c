@@ -123,10 +123,10 @@ json_t *built_sum_to_json(const struct built_sum *sum)
             tccl_put_text(one, "text", sum->text[rank], BUILT_TEXT) != 0)
             return NULL;
     }
-    cleanup_json json_t *json = json_pack("{s:O, s:[i,i,i]}", "said", said, "order",
-                                          sum->rank_first, sum->rank_last, sum->falls);
-    if ((sum->later > 0 && json_object_set_new(json, "later", json_integer(sum->later)) != 0) ||
-        (*sum->slowed && tccl_put_text(json, "slowed", sum->slowed, BUILT_TEXT) != 0))
+    cleanup_json json_t *json =
+        json_pack("{s:O, s:[i,i,i], s:o*}", "said", said, "order", sum->rank_first, sum->rank_last,
+                  sum->falls, "later", sum->later > 0 ? json_integer(sum->later) : NULL);
+    if (tccl_put_text(json, "slowed", *sum->slowed ? sum->slowed : NULL, BUILT_TEXT) != 0)
         return NULL;
     return tccl_steal(json);
 }
@@ -150,16 +150,15 @@ int built_sum_from_json(const json_t *json, int first, int end, struct built_sum
                         struct tccl_error *err)
 {
     const json_t *said = json_object_get(json, "said");
-    const char *slowed = "";
+    const char *slowed;
     json_int_t later = json_object_get(json, "slowed") != NULL; /* of an older tccld */
     built_sum_begin(sum, first);
-    if ((json_object_get(json, "slowed") &&
-         tccl_get_text(json, "slowed", BUILT_TEXT, &slowed, err) != 0) ||
+    if (tccl_get_optional_text(json, "slowed", BUILT_TEXT, &slowed, err) != 0 ||
         (json_object_get(json, "later") &&
          tccl_get_int(json, "later", 1, end - first, &later, err) != 0))
         return -1;
     sum->later = (int)later;
-    snprintf(sum->slowed, sizeof(sum->slowed), "%s", slowed);
+    snprintf(sum->slowed, sizeof(sum->slowed), "%s", slowed ? slowed : "");
     if (json_array_size(said) != BUILT_RANKS)
         return tccl_fail(err, "said: %d verdicts are expected", BUILT_RANKS);
     for (int rank = 0; rank < BUILT_RANKS; rank++)

@@ -5,6 +5,7 @@
  * passed its word on by then, and ends, is a silent node. */
 #include "tccld/join/running.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
+#include "client/step-json.h"
 #include "records/record.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/built-sum.h"
@@ -42,7 +44,6 @@ struct verdict {
     char text[BUILT_TEXT + 1];
     int lowest;             /* rank in NCCL of this node's processes; -1: not known */
     bool begun;             /* a communicator has been given the ring */
-    int nccl;               /* the version that ran here, 0: not known */
     struct figures figures; /* of node 0's first rank */
     struct below *below;
     int n_below;
@@ -61,7 +62,7 @@ static double own_gbps(const struct verdict *verdict)
 {
     const struct running_step *step = verdict->step;
     int at = step->n_baselines - 1;
-    while (at > 0 && verdict->nccl < step->baselines[at].first)
+    while (at > 0 && step->nccl < step->baselines[at].first)
         at--;
     return at < 0 ? 0 : step->baselines[at].gbps;
 }
@@ -131,13 +132,24 @@ static struct below *below_of(const struct verdict *verdict, int node)
 
 /* ---- In the record ---- */
 
+#define AT(member)                                                                                 \
+    .at = offsetof(struct verdict, member), .size = sizeof(((struct verdict *)0)->member)
+
+static const struct tccl_field fields[] = {
+    {.name = "told", TCCL_FIELD_INT, .max = TCCL_BUILT_DIFFERS, AT(told)},
+    {.name = "rank", TCCL_FIELD_INT, .max = TCCL_BUILT_DIFFERS, AT(rank)},
+    {.name = "lowest", TCCL_FIELD_INT, .min = -1, .max = INT32_MAX, AT(lowest)},
+    {.name = "begun", TCCL_FIELD_BOOL, AT(begun)},
+    {.name = "text", TCCL_FIELD_TEXT, .max = BUILT_TEXT, AT(text)},
+};
+enum { FIELDS = sizeof(fields) / sizeof(*fields) };
+
 static json_t *state_to_json(const struct verdict *verdict)
 {
-    cleanup_json json_t *state = json_pack(
-        "{s:i, s:i, s:i, s:b, s:i, s:[]}", "told", verdict->told, "rank", verdict->rank, "lowest",
-        verdict->lowest, "begun", (int)verdict->begun, "nccl", verdict->nccl, "below");
-    if (tccl_put_text(state, "text", verdict->text, BUILT_TEXT) != 0)
-        return NULL;
+    cleanup_json json_t *state = json_pack("{s:[]}", "below");
+    for (int i = 0; i < FIELDS; i++)
+        if (tccl_field_put(state, &fields[i], true, verdict) != 0)
+            return NULL;
     for (int i = 0; i < verdict->n_below; i++) {
         json_t *sum = verdict->below[i].heard ? built_sum_to_json(&verdict->below[i].sum) : NULL;
         if (sum && (json_object_set_new(sum, "node", json_integer(verdict->below[i].node)) != 0 ||
@@ -173,21 +185,11 @@ static void load_below(struct verdict *verdict, const json_t *json)
 static void load(struct verdict *verdict)
 {
     const json_t *state = verdict->step->said;
-    json_int_t told, rank, lowest;
-    const char *said;
     const json_t *below;
     size_t i;
-    if (!state || tccl_get_int(state, "told", 0, TCCL_BUILT_DIFFERS, &told, NULL) != 0 ||
-        tccl_get_int(state, "rank", 0, TCCL_BUILT_DIFFERS, &rank, NULL) != 0 ||
-        tccl_get_int(state, "lowest", -1, INT32_MAX, &lowest, NULL) != 0 ||
-        tccl_get_text(state, "text", BUILT_TEXT, &said, NULL) != 0)
-        return;
-    verdict->lowest = (int)lowest;
-    verdict->told = (int)told;
-    verdict->rank = (int)rank;
-    verdict->begun = json_is_true(json_object_get(state, "begun"));
-    verdict->nccl = (int)json_integer_value(json_object_get(state, "nccl"));
-    snprintf(verdict->text, sizeof(verdict->text), "%s", said);
+    for (int k = 0; state && k < FIELDS; k++)
+        if (tccl_field_get(state, &fields[k], true, verdict, NULL) != 0)
+            return;
     json_array_foreach(json_object_get(state, "below"), i, below) load_below(verdict, below);
 }
 
@@ -195,53 +197,41 @@ static void load(struct verdict *verdict)
 
 static void advance(struct verdict *verdict);
 
-/* The version that ran on this node, and what it would have built by itself. */
-static int put_nccl(const struct verdict *verdict, json_t *record)
-{
-    double own = own_gbps(verdict);
-    char version[32];
-    if (verdict->nccl <= 0)
-        return 0;
-    snprintf(version, sizeof(version), "%d.%d.%d", verdict->nccl / 10000, verdict->nccl / 100 % 100,
-             verdict->nccl % 100);
-    if (json_object_set_new(record, "nccl", json_string(version)) != 0)
-        return -1;
-    return own > 0 ? json_object_set_new(record, "nccl_gbps", json_real(own)) : 0;
-}
-
 static int put_figures(const struct figures *figures, json_t *record)
 {
-    if ((figures->bytes > 0 &&
-         json_object_set_new(record, "sent_bytes", json_integer(figures->bytes)) != 0) ||
-        (figures->captured > 0 &&
-         json_object_set_new(record, "captured", json_integer(figures->captured)) != 0))
-        return -1;
-    if (figures->samples == 0)
-        return 0;
-    cleanup_json json_t *told = json_pack(
-        "{s:s, s:f, s:f, s:I, s:I}", "achieved_with", figures->steered ? "rings" : "own",
-        "achieved_gbps", figures->best, "achieved_median", figures->median, "achieved_from",
-        (json_int_t)figures->from, "samples", (json_int_t)figures->samples);
-    if (told && figures->share >= 0 &&
-        json_object_set_new(told, "sent_share", json_real(figures->share)) != 0)
-        return -1;
-    if (told && *figures->algorithm &&
-        json_object_set_new(told, "achieved_algorithm", json_string(figures->algorithm)) != 0)
-        return -1;
-    return told ? json_object_update(record, told) : -1;
+    const int64_t bytes = figures->bytes, captured = figures->captured;
+    cleanup_json json_t *sent =
+        json_pack("{s:o*, s:o*}", "sent_bytes", bytes > 0 ? json_integer(bytes) : NULL, "captured",
+                  captured > 0 ? json_integer(captured) : NULL);
+    if (json_object_update(record, sent) != 0 || figures->samples == 0)
+        return sent ? 0 : -1;
+    cleanup_json json_t *told =
+        json_pack("{s:s, s:f, s:f, s:I, s:I, s:o*, s:s*}", "achieved_with",
+                  figures->steered ? "rings" : "own", "achieved_gbps", figures->best,
+                  "achieved_median", figures->median, "achieved_from", (json_int_t)figures->from,
+                  "samples", (json_int_t)figures->samples, "sent_share",
+                  figures->share >= 0 ? json_real(figures->share) : NULL, "achieved_algorithm",
+                  *figures->algorithm ? figures->algorithm : NULL);
+    return json_object_update(record, told);
 }
 
 /* later: on how many nodes steps began beside it. */
 static json_t *record_of(const struct verdict *verdict, int rank, const char *reason, int later)
 {
-    cleanup_json json_t *record = tccl_key_to_json(&verdict->step->key);
-    if (json_object_set_new(record, "start", json_integer(verdict->step->start)) != 0 ||
-        json_object_set_new(record, "built", json_string(tccl_built_word(rank))) != 0 ||
+    const struct running_step *step = verdict->step;
+    const int nccl = step->nccl; /* that ran on this node, and what it would have built by itself */
+    const double own = nccl > 0 ? own_gbps(verdict) : 0;
+    char version[32];
+    snprintf(version, sizeof(version), "%d.%d.%d", nccl / 10000, nccl / 100 % 100, nccl % 100);
+    cleanup_json json_t *record = tccl_key_to_json(&step->key);
+    cleanup_json json_t *rest =
+        json_pack("{s:I, s:s, s:i, s:s*, s:o*}", "start", (json_int_t)step->start, "built",
+                  tccl_built_word(rank), "later", later, "nccl", nccl > 0 ? version : NULL,
+                  "nccl_gbps", own > 0 ? json_real(own) : NULL);
+    if (json_object_update(record, rest) != 0 ||
         tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
-        json_object_set_new(record, "later", json_integer(later)) != 0 ||
-        (verdict->step->slowed &&
-         tccl_put_text(record, "slowed", verdict->step->slowed, TCCL_OUTCOME_REASON) != 0) ||
-        put_nccl(verdict, record) != 0 || put_figures(&verdict->figures, record) != 0)
+        tccl_put_text(record, "slowed", step->slowed, TCCL_OUTCOME_REASON) != 0 ||
+        put_figures(&verdict->figures, record) != 0)
         return NULL;
     return tccl_steal(record);
 }
@@ -370,16 +360,8 @@ static void conclude(const struct verdict *verdict)
     add_up(verdict, &sum);
     if (verdict->ended_at && figures->samples > 0 && step->subject && !sum.later &&
         (planned || step->measure))
-        evidence_take(verdict->running->daemon,
-                      &(struct evidence_step){.subject = (uint64_t)step->subject,
-                                              .what = step->what,
-                                              .n_nodes = step->n_nodes,
-                                              .uid = step->uid,
-                                              .nccl = verdict->nccl,
-                                              .from = figures->from,
-                                              .arm = planned ? EVIDENCE_RING : EVIDENCE_OWN,
-                                              .promised = step->promised,
-                                              .achieved = figures->best});
+        evidence_take(verdict->running->daemon, step, planned ? EVIDENCE_RING : EVIDENCE_OWN,
+                      figures->from, figures->best);
 }
 
 /* Something is due, or has changed. Frees a step of which nothing more is expected. */
@@ -499,15 +481,15 @@ static void hear(struct running *running, struct running_step *step, const struc
     struct verdict *verdict = step->ring ? of_step(running, step) : NULL;
     if (!step->ring)
         running_built(running, step, 0, (int)said->nccl);
-    if (verdict && said->nccl > 0)
-        verdict->nccl = (int)said->nccl;
+    else if (said->nccl > 0)
+        step->nccl = (int)said->nccl;
     if (!verdict || (said->rank <= verdict->rank && (said->rank > 0 || verdict->begun)))
         return;
     verdict->begun = true;
     if (said->rank > verdict->rank) {
         take_word(verdict, said->rank, said->text);
         verdict->lowest = (int)said->lowest;
-        running_built(running, step, rings_built(said->rank, said->text), verdict->nccl);
+        running_built(running, step, rings_built(said->rank, said->text), step->nccl);
     }
     save(verdict);
     advance(verdict);
@@ -605,8 +587,8 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
     figures.steered &= step->ring;
     if (!step->ring && figures.nccl > 0)
         running_built(daemon->running, step, 0, (int)figures.nccl);
-    if (verdict && verdict->nccl == 0)
-        verdict->nccl = (int)figures.nccl;
+    else if (step->nccl == 0)
+        step->nccl = (int)figures.nccl;
     if (verdict && counts_more(&figures, &verdict->figures)) {
         verdict->figures = figures;
         verdict->news = true;

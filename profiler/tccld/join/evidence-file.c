@@ -253,11 +253,12 @@ void evidence_free(struct evidence *evidence)
     free(evidence);
 }
 
-void evidence_take(struct daemon *daemon, const struct evidence_step *step)
+void evidence_take(struct daemon *daemon, const struct running_step *step, enum evidence_arm arm,
+                   int64_t bytes, double achieved)
 {
     struct evidence *evidence = daemon->evidence;
     if (daemon->conf->evidence && evidence && evidence->table &&
-        evidence_add(evidence->table, step))
+        evidence_add(evidence->table, step, arm, bytes, achieved))
         save_soon(evidence);
 }
 

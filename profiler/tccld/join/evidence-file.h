@@ -22,7 +22,8 @@ void evidence_free(struct evidence *evidence);
 
 /* A step has ended; Evidence=off: it does not count. It is on disk within EVIDENCE_SAVE_MS. */
 enum { EVIDENCE_SAVE_MS = 10000 };
-void evidence_take(struct daemon *daemon, const struct evidence_step *step);
+void evidence_take(struct daemon *daemon, const struct running_step *step, enum evidence_arm arm,
+                   int64_t bytes, double achieved);
 
 /* At the root: a ring that was measured to be slower is left to NCCL's own choice, but for some
  * jobs, by which it is seen whether it still is. */

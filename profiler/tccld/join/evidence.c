@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "tccld/join/running.h"
 
 enum { PRIOR = 8 };
 #define PRIOR_NOISE 0.1
@@ -108,12 +109,14 @@ static int size_of(int64_t bytes)
     return size >= 4 ? size : 0;
 }
 
-static struct evidence_row *row_of(struct evidence_table *table, const struct evidence_step *step)
+static struct evidence_row *row_of(struct evidence_table *table, const struct running_step *step,
+                                   int from)
 {
-    int nccl = step->nccl / 100, from = size_of(step->from);
+    const uint64_t subject = (uint64_t)step->subject;
+    const int nccl = step->nccl / 100;
     for (int i = 0; i < table->n; i++) {
         struct evidence_row *row = &table->rows[i];
-        if (table->subjects[i] == step->subject && row->uid == step->uid && row->nccl == nccl &&
+        if (table->subjects[i] == subject && row->uid == step->uid && row->nccl == nccl &&
             row->from == from)
             return row;
     }
@@ -133,7 +136,7 @@ static struct evidence_row *row_of(struct evidence_table *table, const struct ev
     else if (table->n == EVIDENCE_ROWS)
         drop(table, any);
     struct evidence_row *row = &table->rows[table->n];
-    table->subjects[table->n++] = step->subject;
+    table->subjects[table->n++] = subject;
     *row = (struct evidence_row){.n_nodes = step->n_nodes,
                                  .uid = step->uid,
                                  .nccl = nccl,
@@ -144,20 +147,21 @@ static struct evidence_row *row_of(struct evidence_table *table, const struct ev
     return row;
 }
 
-bool evidence_add(struct evidence_table *table, const struct evidence_step *step)
+bool evidence_add(struct evidence_table *table, const struct running_step *step,
+                  enum evidence_arm arm, int64_t bytes, double achieved)
 {
-    double ratio = step->achieved / step->promised;
-    if (step->subject == 0 || step->nccl < 100 || !(step->promised > 0) || !(step->achieved > 0) ||
-        size_of(step->from) == 0 || !(ratio >= LEAST_RATIO && ratio <= MOST_RATIO))
+    double ratio = achieved / step->promised;
+    if (step->subject == 0 || step->nccl < 100 || !(step->promised > 0) || !(achieved > 0) ||
+        size_of(bytes) == 0 || !(ratio >= LEAST_RATIO && ratio <= MOST_RATIO))
         return false;
-    struct evidence_row *row = row_of(table, step);
+    struct evidence_row *row = row_of(table, step, size_of(bytes));
     for (int i = 0; i < table->n; i++)
-        if (table->subjects[i] == step->subject && table->rows[i].uid == step->uid)
+        if (table->subjects[i] == (uint64_t)step->subject && table->rows[i].uid == step->uid)
             table->rows[i].latest = false;
     row->latest = true;
     row->order = ++table->order;
-    add(&row->arms[step->arm], log(ratio));
-    if (step->arm == EVIDENCE_RING && row->from == EVIDENCE_LARGE)
+    add(&row->arms[arm], log(ratio));
+    if (arm == EVIDENCE_RING && row->from == EVIDENCE_LARGE)
         add(&row->large, log(ratio));
     judge(row);
     return true;

@@ -10,6 +10,8 @@
 
 #include "client/key.h"
 
+struct running_step;
+
 enum {
     EVIDENCE_ROWS = 1024,  /* beyond, the oldest one goes, */
     EVIDENCE_OF_USER = 32, /* of a user who has so many his oldest one */
@@ -59,22 +61,11 @@ struct evidence_table {
     struct evidence_row rows[EVIDENCE_ROWS];
 };
 
-/* What a step has achieved. */
-struct evidence_step {
-    uint64_t subject;
-    const char *what;
-    int n_nodes;
-    uid_t uid;
-    int nccl;     /* as ncclGetVersion counts: 22907 */
-    int64_t from; /* bytes */
-    enum evidence_arm arm;
-    double promised, achieved; /* GB/s */
-};
-
-/* Adds a step. Returns whether it counts: not what can't be (no number, nothing, 64 times less or 8
- * times more than promised), or has no subject or version. No step moves a mean by more than four
- * deviations. */
-bool evidence_add(struct evidence_table *table, const struct evidence_step *step);
+/* Adds what a step has achieved, GB/s, by collectives of so many bytes and more. Returns whether it
+ * counts: not what can't be (no number, nothing, 64 times less or 8 times more than promised), or
+ * has no subject or version. No step moves a mean by more than four deviations. */
+bool evidence_add(struct evidence_table *table, const struct running_step *step,
+                  enum evidence_arm arm, int64_t bytes, double achieved);
 
 /* What is known of a subject; users: who must agree. */
 struct evidence_view {
