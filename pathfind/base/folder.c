@@ -1,7 +1,7 @@
 /* folder.c: root goes to a folder without following what others have put in the way, and acts there
  * as its owner: with that user's rights to files (setfsuid) it can do no more than the user could.
  */
-#include "base/folder.h"
+#include "base/fileio.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* reason.c: the table of reason.h as arrays. */
-#include "base/reason.h"
+/* reason.c: the table of reasons (error.h) as arrays. */
+#include "base/error.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* path-answer.c: the output of solve, eval and explain, as JSON and as text. */
-#include "command/path-answer.h"
+#include "command/path.h"
 
 #include <errno.h>
 #include <math.h>

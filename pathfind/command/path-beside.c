@@ -1,7 +1,7 @@
 /* path-beside.c: for explain --busy: what the rings of an answer, and NCCL's own, have beside
  * another job on the node, and by what that is known: a model, measured together, foretold, or at
  * least. */
-#include "command/path-answer.h"
+#include "command/path.h"
 
 #include <string.h>
 

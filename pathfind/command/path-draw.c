@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "command/path-answer.h"
+#include "command/path.h"
 #include "draw/svg.h"
 
 enum { NAMES_TEXT = 80 };

@@ -1,5 +1,5 @@
 /* path-eval.c: tccl-path eval: the bandwidth of a given ring, and of the baseline. */
-#include "command/path-answer.h"
+#include "command/path.h"
 
 #include <math.h>
 

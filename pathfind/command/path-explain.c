@@ -4,8 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/fields.h"
-#include "command/path-answer.h"
-#include "command/path-route.h"
+#include "command/path.h"
 #include "ring/latency.h"
 
 enum { RUNNERS = 5 };

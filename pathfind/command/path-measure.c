@@ -2,7 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/fields.h"
-#include "command/path-answer.h"
+#include "command/path.h"
 
 /* One set, measured; rates and limits only where a model knows them. */
 struct measured {

@@ -1,5 +1,5 @@
 /* path-nodes.c: the nodes given on the command line, in order. */
-#include "command/path-nodes.h"
+#include "command/path.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/numberset.h"
-#include "command/path-answer.h"
+#include "command/path.h"
 #include "search/place.h"
 
 enum { SHOWN = 10, NOISE_PERCENT = 3 };

@@ -2,7 +2,7 @@
  * node class is found as if all nodes were equal, with as many rings as any class has in its best
  * set; all go into the classes' tables, from which the nodes are merged. The best single rings and
  * the baseline are where the search begins. */
-#include "command/path-route.h"
+#include "command/path.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* path-route.c: the ring sets of all nodes in order, with the hops between them. */
-#include "command/path-route.h"
+#include "command/path.h"
 
 #include <math.h>
 #include <string.h>

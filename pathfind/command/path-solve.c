@@ -1,10 +1,9 @@
 /* path-solve.c: tccl-path solve: the best ring, or set of rings at once, for the nodes. */
-#include "command/path-answer.h"
+#include "command/path.h"
 
 #include <math.h>
 
 #include "base/cleanup.h"
-#include "command/path-route.h"
 #include "ring/ring.h"
 
 /* SMALL: with up to so many GPUs per node the search for single rings is exact by default. FIRST:

@@ -1,5 +1,5 @@
 /* path-source.c: a source of bandwidths: a machine model, or a profile directory. */
-#include "command/path-source.h"
+#include "command/path.h"
 
 #include <errno.h>
 #include <string.h>

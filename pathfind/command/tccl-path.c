@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "command/path-answer.h"
+#include "command/path.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -1,5 +1,5 @@
 /* layout.c: the positions of a node's devices in a drawing, and the arrows of chains. */
-#include "draw/layout.h"
+#include "draw/svg.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/fileio.h"
-#include "base/folder.h"
 
 enum { FORMAT = 1, BYTES = 4096 };
 

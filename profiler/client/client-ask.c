@@ -8,7 +8,6 @@
 #include "client/client.h"
 #include "client/conf.h"
 #include "client/credential.h"
-#include "client/dial.h"
 #include "client/frame.h"
 #include "client/message.h"
 #include "client/users.h"

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "client/frame.h"
 #include "client/message.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 
 /* Sends a message on the unix socket. Returns 0; 1 when the time is over; -1 with err. */
 static int send_message(int fd, const json_t *message, int64_t deadline, struct tccl_error *err)

@@ -1,10 +1,8 @@
 /* conf-value.c: parses and checks values of tccl.conf. */
-#include "client/conf-value.h"
+#include "client/conf.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "client/policy-conf.h"
 
 enum {
     LIST_MAX = 4096, /* bytes of a list */

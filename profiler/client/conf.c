@@ -11,10 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "client/conf-value.h"
 #include "client/conf.h"
 #include "client/hostlist.h"
-#include "client/policy-conf.h"
 
 enum { FILE_MAX = 4 << 20, PEERS_MAX = 65536 };
 

@@ -1,6 +1,6 @@
 /* dial.c: TCP connections with a deadline. getaddrinfo has none, so names are looked up in a thread
  * that is abandoned when time is up. */
-#include "client/dial.h"
+#include "client/frame.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,5 +1,6 @@
-/* frame.h: a unix socket, and frames on a connection, the four bytes of a length and so many bytes.
- * Format: profiler/client/README.md. */
+/* frame.h: a unix socket, and frames on a connection, the four bytes of a length and so many
+ * bytes.
+ * */
 #pragma once
 
 #include <stddef.h>
@@ -33,3 +34,14 @@ int tccl_frame_read(int fd, size_t limit, int64_t deadline, char **data, size_t 
 /* The same into a buffer of limit bytes. */
 int tccl_frame_take(int fd, char *data, size_t limit, int64_t deadline, size_t *size,
                     struct tccl_error *err);
+
+/* ---- dial: TCP connections to a tccld, or another program of ours, for tools. */
+
+/* Connects to host (a name or address) and port until deadline (tccl_now_ms), trying its addresses
+ * in turn. Returns a close-on-exec, non-blocking descriptor, or -1 with err. */
+int tccl_dial(const char *host, uint16_t port, int64_t deadline, struct tccl_error *err);
+
+/* The same to another kind of program, whom, as err calls it; through the network interface device
+ * if it is not "". */
+int tccl_dial_as(const char *whom, const char *device, const char *host, uint16_t port,
+                 int64_t deadline, struct tccl_error *err);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/plan-lines.h"
+#include "base/lines.h"
 
 bool tccl_key_equal(const struct tccl_step_key *a, const struct tccl_step_key *b)
 {

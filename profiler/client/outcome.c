@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "client/message.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 
 /* Those beside it may have several rings for one of its own, so that an equal part is no bound; a
  * quarter of that no sharing leaves. */

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "base/reason.h"
+#include "base/error.h"
 #include "base/state.h"
 #include "client/conf.h"
 #include "client/key.h"

@@ -1,5 +1,5 @@
 /* policy-conf.c: the keys of [policy] and [policy NAME]. */
-#include "client/policy-conf.h"
+#include "client/conf.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "client/conf-value.h"
 #include "client/hostlist.h"
 
 enum {

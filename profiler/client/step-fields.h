@@ -7,9 +7,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/reason.h"
+#include <jansson.h>
+
+#include "base/error.h"
 #include "client/conf.h"
 #include "client/key.h"
+#include "client/outcome.h"
 
 enum {
     TCCL_MAX_NODES = 16384,        /* nodes of one step */
@@ -31,7 +34,7 @@ enum tccl_use {
     TCCL_MUST_JOIN = 32,       /* it must be there; otherwise absent is "" or 0 */
     TCCL_MUST_PLAN = 64,
     TCCL_MUST_RECORD = 128,
-    TCCL_MEASURED = 256, /* in a confirmation: of what was achieved (sql.h) */
+    TCCL_MEASURED = 256, /* in a confirmation: of what was achieved (store.h) */
     TCCL_EVERYWHERE = TCCL_IN_JOIN | TCCL_IN_RECORD,
 };
 
@@ -134,3 +137,28 @@ bool tccl_field_is_text(const struct tccl_field *field);
 enum { TCCL_MOST_FIELDS = 96 };
 extern const struct tccl_field tccl_step_fields[];
 extern const int tccl_n_step_fields;
+
+/* ---- step-json: steps and outcomes in JSON, by the table of their members (step-fields.h).
+ * Format: profiler/client/README.md. */
+
+/* Adds the members that are used there (one of TCCL_IN_*) and are of that owner, which is a struct
+ * tccl_step or tccl_outcome; those that need not be there are left out where they are "" or 0.
+ * Returns 0, or -1 if out of memory. */
+int tccl_fields_put(json_t *json, enum tccl_use use, enum tccl_owner owner, const void *object);
+/* Reads them; what is absent becomes "" or 0. Returns 0, or -1 with err, which names the member:
+ * the object is then to be cleared all the same. */
+int tccl_fields_get(const json_t *json, enum tccl_use use, enum tccl_owner owner, void *object,
+                    struct tccl_error *err);
+
+/* The same of one member, of this or another table. must: it is there also where it is "" or 0. */
+int tccl_field_put(json_t *json, const struct tccl_field *field, bool must, const void *object);
+int tccl_field_get(const json_t *json, const struct tccl_field *field, bool must, void *object,
+                   struct tccl_error *err);
+
+/* JOIN: a new reference, or NULL with err. */
+json_t *tccl_join_to_json(const struct tccl_step *step, struct tccl_error *err);
+/* Allocated; NULL with err. */
+struct tccl_step *tccl_join_from_json(const json_t *json, struct tccl_error *err);
+
+/* A record of a step (records/record.h): a new reference, or NULL if out of memory. */
+json_t *tccl_record_to_json(const struct tccl_step *step, const struct tccl_outcome *outcome);

@@ -1,6 +1,6 @@
 /* step-json.c: steps and outcomes in JSON. Each type of member is written and read in one place;
  * what there is of them, and their bounds, is in the table. */
-#include "client/step-json.h"
+#include "client/step-fields.h"
 
 #include <stdlib.h>
 #include <string.h>

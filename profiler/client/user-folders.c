@@ -1,5 +1,5 @@
 /* user-folders.c: the folders of a user, by environment and home. */
-#include "client/user-folders.h"
+#include "client/users.h"
 
 #include <errno.h>
 #include <pwd.h>

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/folder.h"
+#include "base/fileio.h"
 #include "command/profile-command.h"
 #include "fill/fill.h"
 #include "profile/verdict.h"

@@ -10,7 +10,7 @@
 
 #include "base/options.h"
 #include "client/conf.h"
-#include "client/user-folders.h"
+#include "client/users.h"
 #include "command/profile-command.h"
 #include "machine/model.h"
 

@@ -8,9 +8,11 @@
 
 #include <jansson.h>
 
+#include "base/hash.h"
 #include "discover/nvml.h"
 #include "discover/sysfs.h"
 #include "machine/machine.h"
+#include "ring/narrowed.h"
 
 enum { TCCL_DOCTOR_DEVICES = 192, TCCL_DOCTOR_NODES = 64, TCCL_DOCTOR_FINDINGS = 256 };
 enum { TCCL_DOCTOR_WHAT = 240, TCCL_DOCTOR_PATH = 200 };
@@ -151,3 +153,26 @@ json_t *tccl_doctor_to_json(const struct tccl_doctor_facts *facts,
 enum { TCCL_DOCTOR_CONFIG = 4096 };
 void tccl_doctor_config(const unsigned char *config, size_t size,
                         struct tccl_doctor_device *device);
+
+/* ---- since: what of a machine has become worse since its profile was made: links that carry less,
+ * GPUs and NICs that are gone. */
+
+struct tccl_since {
+    char machine[TCCL_HASH_HEX]; /* whose; "": nothing is known */
+    uint32_t gone, gone_nics;    /* GPUs and NICs that are on the PCI bus no more, as masks */
+    struct tccl_narrowed narrowed;
+};
+
+/* Compares the machine of a description, whose profile is in that cache, with the machine as it is
+ * (/sys below root, NULL: /): a link that is trained at less than while that was measured, or,
+ * where nobody knows, than both ends can. Of a GPU only lanes count, since its link is slow while
+ * it has nothing to do. How much a link carried follows from what was measured over it. Nothing is
+ * worse where nothing can be seen: no description or profile, none of the GPUs in /sys, ends of a
+ * link that contradict each other. Reads some hundred files, and the profile's sets where there is
+ * something. */
+void tccl_since_look(const char *root, const char *machine_path, const char *cache_dir,
+                     struct tccl_since *since);
+
+/* Do both say the same? And is a no worse than b: nothing of it is new? */
+bool tccl_since_equal(const struct tccl_since *a, const struct tccl_since *b);
+bool tccl_since_no_worse(const struct tccl_since *a, const struct tccl_since *b);

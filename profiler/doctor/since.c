@@ -1,5 +1,5 @@
 /* since.c: a machine as it was profiled, and as it is. */
-#include "doctor/since.h"
+#include "doctor/doctor.h"
 
 #include <math.h>
 #include <stdlib.h>

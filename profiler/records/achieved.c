@@ -2,7 +2,7 @@
  * collectives of the same size. A job is one value, however many steps it has: trials are drawn by
  * jobs, and steps of one job are alike. Bandwidths are compared by their logarithms, so that the
  * difference of means is a ratio, which outliers move little. */
-#include "records/achieved.h"
+#include "records/summary.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,9 +11,6 @@
 #include "base/cleanup.h"
 #include "client/outcome.h"
 #include "records/record.h"
-#include "records/series.h"
-#include "records/texts.h"
-#include "records/welch.h"
 
 enum {
     GROUPS = 1000, /* of further ones nothing is said */

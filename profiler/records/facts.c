@@ -1,9 +1,9 @@
 /* facts.c: reads a row's facts, and finds what is shown of a record. */
-#include "records/facts.h"
+#include "records/store.h"
 
 #include <string.h>
 
-#include "base/plan-lines.h"
+#include "base/lines.h"
 #include "base/state.h"
 #include "chain/nccl-version.h"
 #include "records/record.h"

@@ -1,5 +1,5 @@
 /* filter.c: reads a filter, writes the SQL that finds candidate rows, and checks each row. */
-#include "records/filter.h"
+#include "records/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "client/hostlist.h"
-#include "records/store.h"
 
 enum {
     MAX_VALUES = 10 + 6 * TCCL_FILTER_JOBS,

@@ -1,6 +1,6 @@
 /* nodestats.c: sums bandwidths by node list and expands the lists at the end, since there are far
  * fewer node lists than steps. */
-#include "records/nodestats.h"
+#include "records/summary.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "client/hostlist.h"
 #include "records/record.h"
-#include "records/texts.h"
 
 enum {
     NAMED = 8,      /* nodes looked for in one reason */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/folder.h"
+#include "base/fileio.h"
 #include "base/hash.h"
 #include "records/store.h"
 

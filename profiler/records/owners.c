@@ -5,14 +5,14 @@
  * A question has as many such steps as there are tasks in an array, and the job of that id may have
  * as many steps again. So what is on record of an id is read once, into spans of time, of which
  * there are few. */
-#include "records/owners.h"
+#include "records/store.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "records/texts.h"
+#include "records/summary.h"
 
 enum { ABOUT = 30 * 86400 /* seconds: ids don't start over within that time */ };
 

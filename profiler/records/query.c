@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fields.h"
-#include "records/filter.h"
 #include "records/records.h"
 #include "records/store.h"
 

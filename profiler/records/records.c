@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "records/records.h"
-#include "records/sql.h"
 #include "records/store.h"
 
 /* A record that learned more after the ring was given out (that a node is without its plan) wins
@@ -141,7 +140,7 @@ static int put_record(struct tccl_records *records, const json_t *record, struct
 
 static int put_build(struct tccl_records *records, const json_t *record, struct tccl_error *err)
 {
-    char key[TCCL_RECORD_KEY + 24]; /* $step_start of sql.h */
+    char key[TCCL_RECORD_KEY + 24]; /* $step_start of store.h */
     cleanup_json json_t *normal = tccl_confirmation_normal(record, err);
     if (!normal || tccl_record_key(normal, key, NULL) != 0)
         return 1;

@@ -93,7 +93,7 @@ int tccl_records_purge(struct tccl_records *records, int64_t before, int64_t arr
  *   partitions, accounts, policies   [names]
  *   names   [names of jobs]; of these, and others like them, client/step-fields.c has the list
  *   min_nodes, max_nodes   of the step
- *   classes [words of base/reason.h]
+ *   classes [words of base/error.h]
  *   order   "oldest" or "newest": which comes first
  *   limit   at most that many records in this page
  *   after   from *next of the previous page

@@ -1,5 +1,5 @@
 /* series.c: medians and percentiles by selection, without sorting the whole series. */
-#include "records/series.h"
+#include "records/summary.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* sql.c: SQL about columns that the table of a step's members names. */
-#include "records/sql.h"
+#include "records/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,10 +12,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/folder.h"
+#include "base/fileio.h"
 #include "client/step-fields.h"
-#include "records/filter.h"
-#include "records/sql.h"
 
 enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
@@ -47,7 +45,7 @@ static const char schema[] =
     "CREATE TABLE lost (node TEXT NOT NULL, ledger TEXT NOT NULL, records INTEGER NOT NULL,"
     " first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (node, ledger)) WITHOUT ROWID;";
 
-/* It covers all that summaries and filters look at (facts.h). */
+/* It covers all that summaries and filters look at (store.h). */
 #define NAME(member) ", " #member
 #define NOTHING(member)
 static const char fact_index[] = "CREATE INDEX records_facts ON records (start" TCCL_FACTS(

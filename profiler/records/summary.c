@@ -1,4 +1,4 @@
-/* summary.c: summarizes many records in one pass over the store's index of facts (facts.h). */
+/* summary.c: summarizes many records in one pass over the store's index of facts (store.h). */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,12 +6,8 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "records/achieved.h"
-#include "records/filter.h"
-#include "records/nodestats.h"
-#include "records/series.h"
 #include "records/store.h"
-#include "records/texts.h"
+#include "records/summary.h"
 
 enum {
     WORDS = 32,  /* distinct states, or words for what was built; further ones count as "other" */

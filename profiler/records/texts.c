@@ -1,6 +1,6 @@
 /* texts.c: a hash table of interned texts, open addressing, all bytes in one buffer. A text stands
  * behind its numbers, and a slot says where: far apart in memory, each look costs a wait. */
-#include "records/texts.h"
+#include "records/summary.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* welch.c: means, Welch's interval, and Student's distribution. */
-#include "records/welch.h"
+#include "records/summary.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* device.c: GPUs by the numbers of CUDA and NVML, by their public interfaces. CUDA is used as the
  * process has it, never loaded; NVML is what NCCL loads too. */
-#include "base/device.h"
+#include "base/base.h"
 
 #include <ctype.h>
 #include <dlfcn.h>

@@ -1,7 +1,6 @@
 /* ask.c: one question to this node's tccld, and its answer. */
 #include "base/state.h"
 #include "hook/hook.h"
-#include "hook/shim-achieved.h"
 
 #include <string.h>
 #include <unistd.h>

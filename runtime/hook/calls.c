@@ -6,9 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/device.h"
+#include "base/base.h"
 #include "hook/hook.h"
-#include "hook/shim-achieved.h"
 #include "nccl/nccl-abi.h"
 #include "nccl/shim-nccl.h"
 #include "verify/verify.h"

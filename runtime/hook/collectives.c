@@ -3,7 +3,6 @@
  * there is nothing to look for, they cost a few loads before they call on. */
 #include "base/loaded.h"
 #include "hook/hook.h"
-#include "hook/shim-achieved.h"
 #include "nccl/nccl-abi.h"
 
 /* NCCL's function behind one wrapper, by the place of the call. Only ever added to; the caller is

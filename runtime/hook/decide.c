@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/device.h"
+#include "base/base.h"
 #include "chain/nccl-version.h"
 #include "nccl/shim-nccl.h"
 

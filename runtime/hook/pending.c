@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/device.h"
+#include "base/base.h"
 #include "verify/verify.h"
 
 static struct shim_init inits[SHIM_INITS];

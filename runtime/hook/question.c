@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/device.h"
+#include "base/base.h"
 #include "base/loaded.h"
 #include "chain/nccl-version.h"
 #include "nccl/shim-nccl.h"

@@ -1,14 +1,13 @@
 /* shim-achieved.c: when a collective is measured, and what is made of it. CUDA's driver is used as
  * the process has it, by functions that neither wait nor leave an error behind for the program. */
-#include "hook/shim-achieved.h"
+#include "hook/hook.h"
 
 #include <dlfcn.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/device.h"
+#include "base/base.h"
 #include "base/loaded.h"
-#include "hook/hook.h"
 #include "verify/verify.h"
 
 enum {

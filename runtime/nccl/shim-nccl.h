@@ -129,7 +129,7 @@ int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, stru
 
 /* Writes the topology file for a chain. pci: all of its GPUs were read, and its NICs if it is open.
  * Returns 0: none is needed, NCCL takes each edge as planned; 1: text holds it; or -1 with why: it
- * can't be expressed. linked: which pairs of chain->rings.chains[0].gpus have NVLink (device.h),
+ * can't be expressed. linked: which pairs of chain->rings.chains[0].gpus have NVLink (base.h),
  * which NCCL always takes. pxb: NCCL_P2P_LEVEL is PXB, else NCCL's default of that version. seen:
  * pci as NCCL will see it; its net_intra is false only if the chain needs it so. */
 int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,

@@ -1,6 +1,6 @@
 /* registry.c: the registry's shared memory. Other processes of the same user write to it at any
  * time, so what is used is copied first, and every number is checked. */
-#include "plan/registry.h"
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>

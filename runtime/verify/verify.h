@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "plan/registry.h"
+#include "plan/plan.h"
 
 /* ---- ncclline ---- */
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "acct/acct-ring.h"
 #include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fileio.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "acct/acct-ring.h"
 #include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fields.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/plan-lines.h"
+#include "base/lines.h"
 #include "base/state.h"
 #include "client/hostlist.h"
 #include "records/records.h"

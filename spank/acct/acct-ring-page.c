@@ -1,6 +1,5 @@
 /* acct-ring-page.c: the ring of a step as a page. */
 
-#include "acct/acct-ring.h"
 #include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fields.h"

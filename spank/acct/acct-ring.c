@@ -1,6 +1,6 @@
 /* acct-ring.c: the ring of a record read, with equal chains once and repetitions grouped; and as
  * SVG, text and JSON. */
-#include "acct/acct-ring.h"
+#include "acct/acct.h"
 
 #include <stdlib.h>
 #include <string.h>

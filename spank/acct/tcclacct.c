@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "acct/acct.h"
+#include "base/error.h"
 #include "base/options.h"
-#include "base/reason.h"
 
 enum { LIST, RING, SUMMARY, COMMANDS };
 #define IN(command) (1u << (command))

@@ -12,7 +12,7 @@
 #include "check/check-items.h"
 #include "discover/discover-topology.h"
 #include "discover/discover.h"
-#include "doctor/since.h"
+#include "doctor/doctor.h"
 #include "fill/fill.h"
 #include "gres/gres.h"
 #include "profile/cache.h"

@@ -13,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/folder.h"
+#include "base/fileio.h"
 #include "base/hash.h"
 
 enum { ROWS = 512, LINES = 8 /* in a row */, LOCK_TRIES = 20 /* 1 ms each */ };

@@ -12,7 +12,7 @@
 #include <slurm/slurm.h>
 
 #include "base/clock.h"
-#include "base/plan-lines.h"
+#include "base/lines.h"
 #include "client/client.h"
 #include "client/frame.h"
 #include "client/outcome.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/numberset.h"
-#include "base/plan-lines.h"
 #include "client/key.h"
 #include "client/step-fields.h"
 

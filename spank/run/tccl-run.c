@@ -21,7 +21,7 @@
 #include "client/client.h"
 #include "client/frame.h"
 #include "client/policy.h"
-#include "client/user-folders.h"
+#include "client/users.h"
 #include "plugin/plugin.h"
 #include "records/records.h"
 #include "run/run.h"

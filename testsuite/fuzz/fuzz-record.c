@@ -3,7 +3,6 @@
  * record. */
 #include <locale.h>
 
-#include "acct/acct-ring.h"
 #include "acct/acct.h"
 #include "draw/term.h"
 #include "fuzz.h"

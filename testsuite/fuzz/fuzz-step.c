@@ -2,7 +2,7 @@
  * first letter says which node it is from ('@': this one's plugin), and then the message: HERE,
  * MERGE also with the JOIN of a step that mpirun has begun elsewhere, JOIN, LEAVE. Each is answered
  * once, and nothing is left in the end. Around the steps all is a fake (step-fakes.h). */
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "fuzz.h"
 #include "step-fakes.h"
 #include "tccld/join/running.h"

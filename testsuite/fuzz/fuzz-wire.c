@@ -7,7 +7,7 @@
 #include "client/key.h"
 #include "client/message.h"
 #include "client/outcome.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "fuzz.h"
 
 enum { STREAM_BYTES = 60000 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/device.h"
+#include "base/base.h"
 #include "hook/hook.h"
 #include "nccl/shim-nccl.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/device.h"
+#include "base/base.h"
 #include "nccl/shim-nccl.h"
 
 static void show_bus(int status, const tccl_bus *bus, const struct tccl_error *why)

@@ -2,7 +2,7 @@
 #include <locale.h>
 #include <wchar.h>
 
-#include "acct/acct-ring.h"
+#include "acct/acct.h"
 #include "chain/beside-text.h"
 #include "check.h"
 #include "draw/term.h"

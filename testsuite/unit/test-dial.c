@@ -1,5 +1,5 @@
 /* Connections of tools: by number and by name, refused, and to nobody, each within its time. */
-#include "client/dial.h"
+#include "client/frame.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

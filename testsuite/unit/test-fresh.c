@@ -1,7 +1,7 @@
 /* test-fresh.c: which GPU sets are searched again where a link carries less: those of steps, once
  * each, however many others are looked at for what the best GPUs give. */
 #include "base/fileio.h"
-#include "doctor/since.h"
+#include "doctor/doctor.h"
 #include "machines.h"
 #include "owned.h"
 #include "profile/cache.h"

@@ -1,7 +1,7 @@
 /* Which NICs have no link, by a /sys of the test's; what counts of a link that comes and goes. */
 #include "base/clock.h"
 #include "check.h"
-#include "doctor/since.h"
+#include "doctor/doctor.h"
 #include "tccld/join/own.h"
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"

@@ -1,9 +1,9 @@
-/* test-reason.c: the classes of reasons (base/reason.h), and that whoever gives a step a reason
+/* test-reason.c: the classes of reasons (base/error.h), and that whoever gives a step a reason
  * names its class: texts are for people, and nothing is read out of them. */
 #include <ctype.h>
 
+#include "base/error.h"
 #include "base/fileio.h"
-#include "base/reason.h"
 #include "check.h"
 #include "client/message.h"
 #include "client/outcome.h"

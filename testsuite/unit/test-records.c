@@ -2,8 +2,8 @@
 #include <sys/resource.h>
 
 #include "check.h"
-#include "records/facts.h"
 #include "records/records.h"
+#include "records/store.h"
 #include "stores.h"
 
 enum { ALL = 1 << 20 };

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fileio.h"
-#include "base/plan-lines.h"
+#include "base/lines.h"
 #include "chain/beside-text.h"
 #include "machines.h"
 #include "profiles.h"

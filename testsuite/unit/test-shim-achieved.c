@@ -3,7 +3,6 @@
 
 #include "check.h"
 #include "hook/hook.h"
-#include "hook/shim-achieved.h"
 #include "verify/verify.h"
 
 enum { MIB = 1 << 20 };

@@ -1,5 +1,5 @@
 /* The registry of a node's ranks: several processes, killed ones, a full table, foreign files. */
-#include "plan/registry.h"
+#include "plan/plan.h"
 
 #include <sys/resource.h>
 

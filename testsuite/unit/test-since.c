@@ -1,7 +1,7 @@
 /* test-since.c: what has become worse since a profile was made, by a /sys of the test's: each link
  * of a machine trained badly in turn, devices that are gone, and files that say nothing. */
 #include "base/fileio.h"
-#include "doctor/since.h"
+#include "doctor/doctor.h"
 #include "machines.h"
 #include "profile/cache.h"
 

@@ -9,7 +9,7 @@
 #include "base/fileio.h"
 #include "check.h"
 #include "client/hostlist.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "plugin/plugin.h"
 #include "records/records.h"
 #include "stores.h"

@@ -1,6 +1,6 @@
 /* Steps in tccld: the table of their phases, and one step under random events, in any order and at
  * any time (step-fakes.h). */
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "step-fakes.h"
 #include "tccld/join/node-tree.h"
 #include "tccld/join/step.h"

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "client/hostlist.h"
 #include "records/records.h"
-#include "records/welch.h"
+#include "records/summary.h"
 #include "stores.h"
 
 enum { NODES = 12, RECORDS_MOST = 4000 };

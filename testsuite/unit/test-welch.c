@@ -1,7 +1,7 @@
 /* test-welch.c: intervals of confidence against tables, against plain integration of Student's
  * density, and by how often they hold what is so. */
 #include "check.h"
-#include "records/welch.h"
+#include "records/summary.h"
 
 /* Abramowitz and Stegun, table 26.10 (two-sided, 0.95). */
 TEST(table)

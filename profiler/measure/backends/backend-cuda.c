@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "measure/backends/pooled.h"
+#include "measure/backends/backend-ops.h"
 #include "measure/cuda/cuda-driver.h"
 #include "measure/peer/rdma.h"
 

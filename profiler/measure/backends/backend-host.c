@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "measure/backends/pooled.h"
+#include "measure/backends/backend-ops.h"
 #include "measure/peer/peer-stream.h"
 
 /* Bytes of each region: larger than most caches, where there is memory for all of them. */

@@ -1,5 +1,5 @@
 /* pooled.c: back ends that measure with a worker pool: starting it, and its state. */
-#include "measure/backends/pooled.h"
+#include "measure/backends/backend-ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>

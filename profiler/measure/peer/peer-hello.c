@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/credential.h"
-#include "client/dial.h"
 #include "client/frame.h"
 #include "client/message.h"
 #include "measure/peer/peer-stream.h"

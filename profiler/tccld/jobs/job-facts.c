@@ -8,7 +8,7 @@
 
 #include "base/fields.h"
 #include "client/message.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 
 enum { COLUMNS = 6 };
 

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "records/record.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/built-sum.h"

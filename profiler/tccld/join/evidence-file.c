@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "client/message.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "tccld/join/step-outcome.h"
 #include "tccld/main/log.h"
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "client/conf.h"
 #include "client/message.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/own.h"

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "discover/sysfs.h"
-#include "doctor/since.h"
+#include "doctor/doctor.h"
 #include "tccld/join/fresh.h"
 #include "tccld/join/own.h"
 #include "tccld/main/log.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "doctor/since.h"
+#include "doctor/doctor.h"
 #include "profile/cache.h"
 #include "profile/stamp.h"
 #include "profile/verdict.h"

@@ -24,7 +24,7 @@ void own_free(struct own *own); /* NULL is fine */
 /* Which NICs have no link now, for the classes that are made from here on. */
 void own_links(struct own *own, const struct nic_links_down *down);
 
-/* What has become worse since the profile was made (doctor/since.h), likewise. */
+/* What has become worse since the profile was made (doctor/doctor.h), likewise. */
 void own_since(struct own *own, const struct tccl_since *since);
 
 /* A GPU set for which a search may find better rings than what the profile has. */

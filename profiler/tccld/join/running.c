@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fields.h"
 #include "client/message.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/node-tree.h"
 #include "tccld/join/planfile.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/plan-lines.h"
-#include "client/step-json.h"
+#include "base/lines.h"
+#include "client/step-fields.h"
 
 bool script_is(const struct tccl_step_key *key)
 {

@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/lines.h"
 #include "base/numberset.h"
-#include "base/plan-lines.h"
 #include "chain/beside-text.h"
 #include "chain/ring-set.h"
 #include "client/key.h"

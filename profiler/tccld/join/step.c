@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/step-json.h"
+#include "client/step-fields.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/evidence-file.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/folder.h"
+#include "base/fileio.h"
 
 #define LINE                                                                                       \
     "tccl-records 1 ledger %s pending %019" PRId64 " lost %019" PRId64 " first %019" PRId64        \

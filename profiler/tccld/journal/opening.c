@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/folder.h"
+#include "base/fileio.h"
 #include "records/outbox.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"

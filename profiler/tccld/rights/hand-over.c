@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/folder.h"
+#include "base/fileio.h"
 #include "tccld/main/log.h"
 
 enum { DEEPEST = 8 };

@@ -1,4 +1,4 @@
-# Adds one line to a table: of facts, or of keys of tccl.conf.
+# Adds one line to each table: of facts, or of keys of tccl.conf. wanted: how many tables there are.
 { print }
 /^ *TEXT\(partition,/ {
     print "    TEXT(reservation, \"SLURM_JOB_RESERVATION\", TCCL_EVERYWHERE, \"reservations\", \"Reservation\", 12) \\"
@@ -6,4 +6,4 @@
 }
 /^ *KEY\(uint16_t, port,/ { print "    KEY(int, spare, , \"Spare\", \"4\", tccl_set_count, 1, 9, NULL) \\"; planted++ }
 /^ *KEY\(int, forbid,/ { print "    KEY(int, extra, , \"Extra\", \"1x\", set_gain, 1000, 2000, GAIN) \\"; planted++ }
-END { exit planted != 1 }
+END { exit planted != wanted }
