@@ -1,16 +1,17 @@
 /* ring-probe.c: joins NCCL communicators, as a training program would, and prints the rings that
  * NCCL built, as its log tells them. Started once for each rank (srun, mpirun, torchrun) or once
  * for several GPUs. */
+#include "base/options.h"
 #include "ring-collective.h"
 #include "ring-data.h"
 #include "ring-log.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
-#include <getopt.h>
 #include <nccl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,16 +36,15 @@ enum buffers { BUFFERS_CUDA, BUFFERS_NCCL, BUFFERS_REGISTERED, BUFFERS_WINDOW };
 
 enum init { INIT_RANK, INIT_CONFIG, INIT_SCALABLE, INIT_ALL };
 
-static struct {
+static struct options {
     int rank, ranks; /* of processes */
     int gpus;        /* of this process */
     int device;      /* the first one; -1: from the place on the node */
     int comms, subsets, split, no_color, shrink, collectives, times, coalesced, replays, calls;
-    enum init init;
-    enum buffers buffers;
+    int init, buffers; /* of those above */
     bool group, threads, nonblocking, split_off, share, again, grow, edges, json, no_log;
     bool allreduce, everywhere, in_groups, check, stuck, children_last, go_on, finalize, abort;
-    char id[4000];
+    const char *id;
     const char *log; /* NULL: one that is removed */
 } options = {.rank = -1,
              .ranks = -1,
@@ -72,65 +72,6 @@ struct member {
 
 static struct member members[MAX_GPUS];
 static char log_path[4096];
-
-static void usage(FILE *to)
-{
-    fputs(
-        "Usage: ring-probe [OPTION]...\n"
-        "Joins NCCL communicators and prints the rings that NCCL built.\n"
-        "  --rank R --ranks N   this process, of how many (default: from Slurm, torchrun, MPI)\n"
-        "  --gpus K             GPUs of this process, one rank each (default: 1)\n"
-        "  --device D           CUDA's number of the first (default: by place on the node)\n"
-        "  --id FILE            passes NCCL's id on; seen by all, and new (default: by step)\n"
-        "  --init HOW           rank, config, scalable, or all (one process only)\n"
-        "  --comms C            so many communicators, one after the other (default: 1)\n"
-        "  --group              all of them in one group\n"
-        "  --threads            one thread for each GPU\n"
-        "  --nonblocking        without waiting inside NCCL\n"
-        "  --subset RANKS       and one of these ranks, such as 0,2 or 0-3; repeat as needed\n"
-        "  --split-off          these are splits of the first one, each with all ranks\n"
-        "  --split N            then splits the first one into N by rank modulo N\n"
-        "  --no-color R         rank R takes no part in that\n"
-        "  --again              then splits these into two\n"
-        "  --share              splits share what they can\n"
-        "  --shrink R           then one of all ranks but R\n"
-        "  --grow               then R joins that one\n"
-        "  --edges              each rank also prints how it reaches the next, once, or of each\n"
-        "                       channel where they differ; for that there is a broadcast on each\n"
-        "                       communicator, since NCCL connects no earlier\n"
-        "  --json               the same as JSON, a line for each rank and communicator\n"
-        "  --log FILE           keeps NCCL's log there\n"
-        "  --no-log             leaves NCCL's log alone, and so prints no rings\n"
-        "  --collective K:BYTES[:TYPE[:OP]] then a collective on the first communicator, repeat "
-        "as\n"
-        "                       needed: all-reduce, all-gather, reduce-scatter, broadcast, reduce "
-        "or\n"
-        "                       all-to-all (sends and receives); i8, u32, f16, bf16, ...; sum, "
-        "prod,\n"
-        "                       min, max or avg\n"
-        "  --everywhere         on all communicators, at once where a rank is in several\n"
-        "  --in-groups          on all but the first one\n"
-        "  --check              looks at each element of the results\n"
-        "  --times N            each of them so often again, and how long it then takes\n"
-        "  --buffers HOW        of all collectives: cuda, nccl (ncclMemAlloc), registered, or "
-        "window\n"
-        "  --replays N          each of them then in a CUDA graph, of all its communicators, that "
-        "is\n"
-        "                       launched so often; with --times once more before each launch\n"
-        "  --calls N            then N all-reduces of 4 MiB by ncclAllReduce, and as many by\n"
-        "                       pncclAllReduce, in turn, and the processor time that each call "
-        "takes\n"
-        "                       its thread; one GPU per process\n"
-        "  --coalesced N        with --group: each of them N times in one group\n"
-        "  --stuck              rank 0 then starts the last one again, alone: it can't end, and\n"
-        "                       with --abort is given up after a second\n"
-        "  --children-last      splits, shrinks and grows after these\n"
-        "  --go-on              where a collective fails, says so and goes on\n"
-        "  --all-reduce         then adds up a number over all ranks\n"
-        "  --finalize           ncclCommFinalize, then ncclCommDestroy\n"
-        "  --abort              ncclCommAbort in place of ncclCommDestroy\n",
-        to);
-}
 
 static int fail(int rank, const char *what, const char *why)
 {
@@ -182,6 +123,7 @@ static int find_place(void)
                                         "SLURM_STEP_NUM_TASKS", NULL};
     static const char *const local[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                         "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
+    static char id[4000];
     int count = 0;
     if (options.rank < 0)
         options.rank = from_environment(rank, 0);
@@ -191,10 +133,10 @@ static int find_place(void)
         return fail(options.rank, "CUDA", "there are no GPUs");
     if (options.device < 0)
         options.device = from_environment(local, options.rank) * options.gpus % count;
-    if (!options.id[0])
-        snprintf(options.id, sizeof(options.id), "ring-probe.%s.%s",
-                 first_text("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "0"),
-                 first_text("SLURM_STEP_ID", "TORCHELASTIC_RESTART_COUNT", "0"));
+    snprintf(id, sizeof(id), "ring-probe.%s.%s",
+             first_text("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "0"),
+             first_text("SLURM_STEP_ID", "TORCHELASTIC_RESTART_COUNT", "0"));
+    options.id = options.id ? options.id : id;
     if (options.rank < 0 || options.rank >= options.ranks)
         return fail(options.rank, "--rank", "not one of the ranks");
     for (int i = 0; i < options.gpus; i++)
@@ -1293,130 +1235,21 @@ static int run(void)
 
 /* ---- options ---- */
 
-enum {
-    RANK = 256,
-    RANKS,
-    GPUS,
-    DEVICE,
-    ID,
-    INIT,
-    COMMS,
-    GROUP,
-    THREADS,
-    NONBLOCKING,
-    SUBSETS,
-    SPLIT_OFF_SUBSETS,
-    SPLIT,
-    NO_COLOR,
-    AGAIN,
-    SHARE,
-    SHRINK,
-    GROW,
-    EDGES,
-    JSON,
-    LOG,
-    NO_LOG,
-    COLLECTIVE,
-    EVERYWHERE,
-    IN_GROUPS,
-    CHECK,
-    TIMES,
-    COALESCED,
-    BUFFERS,
-    CALLS,
-    REPLAYS,
-    STUCK,
-    CHILDREN_LAST,
-    GO_ON,
-    ALL_REDUCE,
-    FINALIZE,
-    ABORT
-};
-
-static const struct option long_options[] = {
-    {"rank", required_argument, NULL, RANK},
-    {"ranks", required_argument, NULL, RANKS},
-    {"gpus", required_argument, NULL, GPUS},
-    {"device", required_argument, NULL, DEVICE},
-    {"id", required_argument, NULL, ID},
-    {"init", required_argument, NULL, INIT},
-    {"comms", required_argument, NULL, COMMS},
-    {"group", no_argument, NULL, GROUP},
-    {"threads", no_argument, NULL, THREADS},
-    {"nonblocking", no_argument, NULL, NONBLOCKING},
-    {"split", required_argument, NULL, SPLIT},
-    {"subset", required_argument, NULL, SUBSETS},
-    {"split-off", no_argument, NULL, SPLIT_OFF_SUBSETS},
-    {"no-color", required_argument, NULL, NO_COLOR},
-    {"again", no_argument, NULL, AGAIN},
-    {"share", no_argument, NULL, SHARE},
-    {"shrink", required_argument, NULL, SHRINK},
-    {"grow", no_argument, NULL, GROW},
-    {"edges", no_argument, NULL, EDGES},
-    {"json", no_argument, NULL, JSON},
-    {"collective", required_argument, NULL, COLLECTIVE},
-    {"everywhere", no_argument, NULL, EVERYWHERE},
-    {"in-groups", no_argument, NULL, IN_GROUPS},
-    {"check", no_argument, NULL, CHECK},
-    {"times", required_argument, NULL, TIMES},
-    {"coalesced", required_argument, NULL, COALESCED},
-    {"replays", required_argument, NULL, REPLAYS},
-    {"buffers", required_argument, NULL, BUFFERS},
-    {"calls", required_argument, NULL, CALLS},
-    {"stuck", no_argument, NULL, STUCK},
-    {"children-last", no_argument, NULL, CHILDREN_LAST},
-    {"go-on", no_argument, NULL, GO_ON},
-    {"all-reduce", no_argument, NULL, ALL_REDUCE},
-    {"finalize", no_argument, NULL, FINALIZE},
-    {"abort", no_argument, NULL, ABORT},
-    {"log", required_argument, NULL, LOG},
-    {"no-log", no_argument, NULL, NO_LOG},
-    {"help", no_argument, NULL, 'h'},
-    {0},
-};
-
-static int parse_number(const char *text, int least, int most, int *out)
+/* One of the values, by its number. */
+static TCCL_OPTION_SETTER(set_word)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (*text == '\0' || *end != '\0' || value < least || value > most) {
-        fprintf(stderr, "tccl: ring-probe: \"%s\" is no number from %d to %d\n", text, least, most);
-        return -1;
-    }
-    *out = (int)value;
-    return 0;
-}
-
-static int find_word(const char *option, const char *text, const char *const words[4], int *out)
-{
-    for (int i = 0; i < 4; i++)
-        if (strcmp(text, words[i]) == 0) {
-            *out = i;
+    size_t length = strlen(text);
+    *(int *)field = 0;
+    for (const char *at = option->values; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        if (length > 0 && strcspn(at, "|") == length && strncmp(at, text, length) == 0)
             return 0;
-        }
-    fprintf(stderr, "tccl: ring-probe: %s is %s, %s, %s or %s\n", option, words[0], words[1],
-            words[2], words[3]);
-    return -1;
-}
-
-static int parse_init(const char *text)
-{
-    static const char *const names[] = {"rank", "config", "scalable", "all"};
-    int found = 0, status = find_word("--init", text, names, &found);
-    options.init = (enum init)found;
-    return status;
-}
-
-static int parse_buffers(const char *text)
-{
-    static const char *const names[] = {"cuda", "nccl", "registered", "window"};
-    int found = 0, status = find_word("--buffers", text, names, &found);
-    options.buffers = (enum buffers)found;
-    return status;
+        ++*(int *)field;
+    }
+    return tccl_fail(err, "--%s %.60s: is not one of %s", option->name, text, option->values);
 }
 
 /* "0,2" or "4-7": ranks, in the order of the new communicator. */
-static int parse_subset(const char *text)
+static TCCL_OPTION_SETTER(add_subset)
 {
     struct subset *subset = &subsets[options.subsets];
     int first, last, length;
@@ -1432,127 +1265,140 @@ static int parse_subset(const char *text)
         if (*text++ != ',')
             break;
     }
-    fprintf(stderr, "tccl: ring-probe: --subset takes ranks such as 0,2 or 0-3, %d times at most\n",
-            MAX_SUBSETS);
-    return -1;
+    return tccl_fail(err, "--subset takes ranks such as 0,2 or 0-3, %d times at most", MAX_SUBSETS);
 }
 
-static int parse_collective(const char *text)
+static TCCL_OPTION_SETTER(add_collective)
 {
     if (options.collectives < MAX_COLLECTIVES &&
         ring_collective_parse(text, &collectives[options.collectives]) == 0)
         return options.collectives++, 0;
-    fprintf(stderr,
-            "tccl: ring-probe: --collective takes a kind and bytes, such as all-gather:1048576 or "
-            "all-reduce:1048576:f32:sum, %d times at most\n",
-            MAX_COLLECTIVES);
-    return -1;
+    return tccl_fail(err,
+                     "--collective takes a kind and bytes, such as all-gather:1048576 or "
+                     "all-reduce:1048576:f32:sum, %d times at most",
+                     MAX_COLLECTIVES);
 }
 
-static int parse_flag(int option)
-{
-    switch (option) {
-    case IN_GROUPS:
-        return options.in_groups = true, 0;
-    case EVERYWHERE:
-        return options.everywhere = true, 0;
-    case CHECK:
-        return options.check = true, 0;
-    case STUCK:
-        return options.stuck = true, 0;
-    case CHILDREN_LAST:
-        return options.children_last = true, 0;
-    case GO_ON:
-        return options.go_on = true, 0;
-    case FINALIZE:
-        return options.finalize = true, 0;
-    case ABORT:
-        return options.abort = true, 0;
-    case GROUP:
-        return options.group = true, 0;
-    case THREADS:
-        return options.threads = true, 0;
-    case NONBLOCKING:
-        return options.nonblocking = true, 0;
-    case SPLIT_OFF_SUBSETS:
-        return options.split_off = true, 0;
-    case AGAIN:
-        return options.again = true, 0;
-    case SHARE:
-        return options.share = true, 0;
-    case GROW:
-        return options.grow = true, 0;
-    case EDGES:
-        return options.edges = true, 0;
-    case JSON:
-        return options.json = true, 0;
-    case NO_LOG:
-        return options.no_log = true, 0;
-    case ALL_REDUCE:
-        return options.allreduce = true, 0;
-    default:
-        usage(stderr);
-        return -1;
+enum { MOST = 1 << 20 };
+#define AT(field) offsetof(struct options, field)
+#define FLAG(name, field, help)                                                                    \
+    {                                                                                              \
+        name, 0, 0, TCCL_OPTION_FLAG, AT(field), NULL, help, 0, 0, NULL                            \
     }
-}
+#define TEXT(name, field, help)                                                                    \
+    {                                                                                              \
+        name, 0, 0, TCCL_OPTION_TEXT, AT(field), NULL, help, 0, 0, NULL                            \
+    }
+#define OWN(name, at, values, help, set)                                                           \
+    {                                                                                              \
+        name, 0, 0, TCCL_OPTION_OWN, at, values, help, 0, 0, set                                   \
+    }
+#define COUNT(name, field, least, most, help)                                                      \
+    {                                                                                              \
+        name, 0, 0, TCCL_OPTION_COUNT, AT(field), NULL, help, least, most, NULL                    \
+    }
 
-static int parse_option(int option)
-{
-    switch (option) {
-    case RANK:
-        return parse_number(optarg, 0, 1 << 20, &options.rank);
-    case RANKS:
-        return parse_number(optarg, 1, 1 << 20, &options.ranks);
-    case GPUS:
-        return parse_number(optarg, 1, MAX_GPUS, &options.gpus);
-    case DEVICE:
-        return parse_number(optarg, 0, MAX_GPUS - 1, &options.device);
-    case COMMS:
-        return parse_number(optarg, 0, MAX_COMMS, &options.comms);
-    case SUBSETS:
-        return parse_subset(optarg);
-    case COLLECTIVE:
-        return parse_collective(optarg);
-    case COALESCED:
-        return parse_number(optarg, 1, 64, &options.coalesced);
-    case BUFFERS:
-        return parse_buffers(optarg);
-    case CALLS:
-        return parse_number(optarg, 1, 1 << 20, &options.calls);
-    case REPLAYS:
-        return parse_number(optarg, 1, 1 << 20, &options.replays);
-    case TIMES:
-        return parse_number(optarg, 1, 1 << 20, &options.times);
-    case NO_COLOR:
-        return parse_number(optarg, 0, 1 << 20, &options.no_color);
-    case SPLIT:
-        return parse_number(optarg, 1, 1 << 20, &options.split);
-    case SHRINK:
-        return parse_number(optarg, 0, 1 << 20, &options.shrink);
-    case INIT:
-        return parse_init(optarg);
-    case ID:
-        snprintf(options.id, sizeof(options.id), "%s", optarg);
-        return 0;
-    case LOG:
-        options.log = optarg;
-        return 0;
-    default:
-        return parse_flag(option);
-    }
-}
+static const struct tccl_option rows[] = {
+    COUNT(
+        "rank", rank, 0, MOST,
+        "  --rank R --ranks N   this process, of how many (default: from Slurm, torchrun, MPI)\n"),
+    COUNT("ranks", ranks, 1, MOST, NULL),
+    COUNT("gpus", gpus, 1, MAX_GPUS,
+          "  --gpus K             GPUs of this process, one rank each (default: 1)\n"),
+    COUNT("device", device, 0, MAX_GPUS - 1,
+          "  --device D           CUDA's number of the first (default: by place on the node)\n"),
+    TEXT("id", id,
+         "  --id FILE            passes NCCL's id on; seen by all, and new (default: by step)\n"),
+    OWN("init", AT(init), "rank|config|scalable|all",
+        "  --init HOW           rank, config, scalable, or all (one process only)\n", set_word),
+    COUNT("comms", comms, 0, MAX_COMMS,
+          "  --comms C            so many communicators, one after the other (default: 1)\n"),
+    FLAG("group", group, "  --group              all of them in one group\n"),
+    FLAG("threads", threads, "  --threads            one thread for each GPU\n"),
+    FLAG("nonblocking", nonblocking, "  --nonblocking        without waiting inside NCCL\n"),
+    OWN("subset", 0, NULL,
+        "  --subset RANKS       and one of these ranks, such as 0,2 or 0-3; repeat as needed\n",
+        add_subset),
+    FLAG("split-off", split_off,
+         "  --split-off          these are splits of the first one, each with all ranks\n"),
+    COUNT("split", split, 1, MOST,
+          "  --split N            then splits the first one into N by rank modulo N\n"),
+    COUNT("no-color", no_color, 0, MOST, "  --no-color R         rank R takes no part in that\n"),
+    FLAG("again", again, "  --again              then splits these into two\n"),
+    FLAG("share", share, "  --share              splits share what they can\n"),
+    COUNT("shrink", shrink, 0, MOST, "  --shrink R           then one of all ranks but R\n"),
+    FLAG("grow", grow, "  --grow               then R joins that one\n"),
+    FLAG("edges", edges,
+         "  --edges              each rank also prints how it reaches the next, once, or of each\n"
+         "                       channel where they differ; for that there is a broadcast on each\n"
+         "                       communicator, since NCCL connects no earlier\n"),
+    FLAG("json", json,
+         "  --json               the same as JSON, a line for each rank and communicator\n"),
+    TEXT("log", log, "  --log FILE           keeps NCCL's log there\n"),
+    FLAG("no-log", no_log,
+         "  --no-log             leaves NCCL's log alone, and so prints no rings\n"),
+    OWN("collective", 0, NULL,
+        "  --collective K:BYTES[:TYPE[:OP]] then a collective on the first communicator, repeat "
+        "as\n                       needed: all-reduce, all-gather, reduce-scatter, broadcast, "
+        "reduce or\n                       all-to-all (sends and receives); i8, u32, f16, bf16, "
+        "...; sum, prod,\n                       min, max or avg\n",
+        add_collective),
+    FLAG("everywhere", everywhere,
+         "  --everywhere         on all communicators, at once where a rank is in several\n"),
+    FLAG("in-groups", in_groups, "  --in-groups          on all but the first one\n"),
+    FLAG("check", check, "  --check              looks at each element of the results\n"),
+    COUNT("times", times, 1, MOST,
+          "  --times N            each of them so often again, and how long it then takes\n"),
+    OWN("buffers", AT(buffers), "cuda|nccl|registered|window",
+        "  --buffers HOW        of all collectives: cuda, nccl (ncclMemAlloc), registered, or "
+        "window\n",
+        set_word),
+    COUNT(
+        "replays", replays, 1, MOST,
+        "  --replays N          each of them then in a CUDA graph, of all its communicators, that "
+        "is\n                       launched so often; with --times once more before each "
+        "launch\n"),
+    COUNT("calls", calls, 1, MOST,
+          "  --calls N            then N all-reduces of 4 MiB by ncclAllReduce, and as many by\n"
+          "                       pncclAllReduce, in turn, and the processor time that each call "
+          "takes\n                       its thread; one GPU per process\n"),
+    COUNT("coalesced", coalesced, 1, 64,
+          "  --coalesced N        with --group: each of them N times in one group\n"),
+    FLAG("stuck", stuck,
+         "  --stuck              rank 0 then starts the last one again, alone: it can't end, and\n"
+         "                       with --abort is given up after a second\n"),
+    FLAG("children-last", children_last,
+         "  --children-last      splits, shrinks and grows after these\n"),
+    FLAG("go-on", go_on, "  --go-on              where a collective fails, says so and goes on\n"),
+    FLAG("all-reduce", allreduce, "  --all-reduce         then adds up a number over all ranks\n"),
+    FLAG("finalize", finalize, "  --finalize           ncclCommFinalize, then ncclCommDestroy\n"),
+    FLAG("abort", abort, "  --abort              ncclCommAbort in place of ncclCommDestroy\n"),
+    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, NULL, 0, 0, NULL},
+};
+
+static const struct tccl_command command = {
+    "",
+    "Usage: ring-probe [OPTION]...\n"
+    "Joins NCCL communicators and prints the rings that NCCL built.\n",
+    "",
+};
+
+static const struct tccl_program program = {
+    .name = "ring-probe",
+    .commands = &command,
+    .n_commands = 1,
+    .options = rows,
+    .n_options = sizeof(rows) / sizeof(*rows),
+};
 
 int main(int argc, char **argv)
 {
-    int option, status;
-    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            usage(stdout);
-            return 0;
-        }
-        if (parse_option(option) < 0)
-            return 2;
-    }
+    struct tccl_error err = {0};
+    int status = tccl_options_read(&program, 0, argc, argv, &options, &err);
+    if (status < 0)
+        fprintf(stderr, "tccl: ring-probe: %s\n", err.text);
+    if (status != 0)
+        return status < 0 ? 2 : 0;
     if (find_place() != 0)
         return 1;
     if (options.init == INIT_ALL && options.ranks > 1) {
