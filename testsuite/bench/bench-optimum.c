@@ -1,9 +1,7 @@
 /* bench-optimum.c: the best ring that a stock NCCL can be made to build over some nodes, by trying
- * all of them: orders, kinds of edges, ports. What is begun is given up where already its transfers
- * so far are no faster than the best ring known (adding a transfer never helps). Then the best set
- * of up to eight rings (optimum-sets.h), and what none exceeds: each ring enters and leaves each
- * GPU once, so of all ways in which so many transfers enter it at once the best one is a bound. It
- * shares nothing with the search but the model. */
+ * all of them (optimum-sets.h), then the best set of up to eight rings, and what none exceeds: each
+ * ring enters and leaves each GPU once, so of all ways in which so many transfers enter it at once
+ * the best one is a bound. It shares nothing with the search but the model. */
 #include <math.h>
 
 #include "bench.h"
@@ -18,19 +16,6 @@ struct node {
     const struct tccl_model *model;
     const struct tccl_machine *machine;
     double cells[TCCL_MAX_NICS][TCCL_MAX_NICS]; /* by entry and exit NIC; 0: none above the floor */
-};
-
-/* One chain under way. */
-struct attempt {
-    const struct node *node;
-    bool closed;
-    int n, tail; /* the tail is set before what lies between */
-    int order[TCCL_MAX_GPUS];
-    int writes, reads, bounces;
-    int into,
-        exit_memory; /* memories where the last GPU receives, and from where it sends; or -1 */
-    struct tccl_set set;
-    double best;
 };
 
 static double until;  /* processor time */
@@ -50,133 +35,19 @@ static bool goes_on(void)
     return complete;
 }
 
-/* Adds transfers of the first device with the second. Returns whether the set may still be better
- * than the best. */
-static bool add(struct attempt *attempt, struct tccl_device who, bool reads,
-                struct tccl_device whom)
+/* The best ring of a node by itself, or the best chain between two NICs, if it is better than the
+ * floor; else 0. P2P edges write in all of it, or read. */
+static double best_ring(const struct node *node, bool closed, int entry, int exit, double floor)
 {
-    double gbps;
-    tccl_set_add(&attempt->set, tccl_transfer_make(who, reads, whom));
-    return tccl_model_measure(attempt->node->model, &attempt->set, &gbps, NULL, NULL, NULL) == 0 &&
-           gbps > attempt->best * (1 + 1e-9);
-}
-
-static void next_gpu(struct attempt *attempt, int place, uint32_t used);
-
-static void finish(struct attempt *attempt)
-{
-    double gbps;
-    if ((attempt->writes && attempt->reads) || (attempt->closed && attempt->bounces == 1))
-        return;
-    if (!attempt->closed && attempt->into >= 0 && attempt->exit_memory >= 0 &&
-        attempt->into != attempt->exit_memory)
-        return;
-    if (tccl_model_measure(attempt->node->model, &attempt->set, &gbps, NULL, NULL, NULL) == 0)
-        attempt->best = fmax(attempt->best, gbps);
-}
-
-/* An edge of one kind: 0 written, 1 read, 2 + m through memory m; then what follows. */
-static void try_edge(struct attempt *attempt, int place, int to, int how, uint32_t used)
-{
-    const struct attempt before = *attempt;
-    struct tccl_device giver = device(TCCL_GPU, attempt->order[place - 1]);
-    struct tccl_device taker = device(TCCL_GPU, to), memory = device(TCCL_MEMORY, how - 2);
-    bool good;
-    attempt->writes += how == 0;
-    attempt->reads += how == 1;
-    attempt->bounces += how > 1;
-    attempt->into = how - 2;
-    if (how == 0)
-        good = add(attempt, giver, false, taker);
-    else if (how == 1)
-        good = add(attempt, taker, true, giver);
-    else
-        good = add(attempt, giver, false, memory) && add(attempt, taker, true, memory);
-    if (good && !(attempt->writes && attempt->reads)) {
-        if (place < attempt->n)
-            attempt->order[place] = to;
-        if (place + 1 < attempt->n || (attempt->closed && place < attempt->n))
-            next_gpu(attempt, place + 1, used | 1u << to);
-        else
-            finish(attempt);
+    double best = 0;
+    for (int reads = 0; reads < 2; reads++) {
+        const struct optimum_kind kind = {node->model, closed, reads, false, {entry, exit}};
+        bool late;
+        double gbps = optimum_of(&kind, 1, fmax(best, floor) * (1 + 1e-9), until, &steps, &late);
+        best = fmax(best, gbps);
+        complete = complete && !late;
     }
-    double best = attempt->best;
-    *attempt = before;
-    attempt->best = best;
-}
-
-/* The GPU at a place of the chain, and the edge to it. In a ring the first one comes once more. */
-static void next_gpu(struct attempt *attempt, int place, uint32_t used)
-{
-    const struct tccl_machine *machine = attempt->node->machine;
-    int from = attempt->order[place - 1];
-    bool back = place == attempt->n, last = place + 1 == attempt->n && !attempt->closed;
-    for (int to = 0; to < machine->n_gpus; to++) {
-        if (back ? to != attempt->order[0] : (used >> to & 1) && !(last && to == attempt->tail))
-            continue;
-        if (!attempt->closed && !last && to == attempt->tail)
-            continue;
-        for (int how = machine->p2p[from][to] ? 0 : 2; how < 2 + machine->n_memories; how++)
-            if (goes_on())
-                try_edge(attempt, place, to, how, used);
-    }
-}
-
-/* The best closed ring of a node, if it is better than the floor; else the floor. */
-static double best_ring(const struct node *node, double floor)
-{
-    struct attempt attempt = {
-        .node = node, .closed = true, .n = node->machine->n_gpus, .best = floor};
-    next_gpu(&attempt, 1, 1);
-    return attempt.best;
-}
-
-/* Ports of a NIC: its GPUs, then the memories. */
-static bool port(const struct tccl_machine *machine, int nic, int i, struct tccl_device *via)
-{
-    bool gpu = i < machine->n_gpus;
-    *via = gpu ? device(TCCL_GPU, i) : device(TCCL_MEMORY, i - machine->n_gpus);
-    return !gpu || machine->gpudirect[nic][i];
-}
-
-/* All chains between two ports from one GPU to another. */
-static void try_ends(struct attempt *attempt, int entry_nic, struct tccl_device in, int exit_nic,
-                     struct tccl_device out, int head)
-{
-    bool alone = attempt->n == 1;
-    if ((in.kind == TCCL_GPU && in.index != head) ||
-        (out.kind == TCCL_GPU && out.index != attempt->tail) || alone != (head == attempt->tail))
-        return;
-    attempt->set.count = 0;
-    attempt->order[0] = head;
-    attempt->into = in.kind == TCCL_MEMORY ? in.index : -1;
-    attempt->exit_memory = out.kind == TCCL_MEMORY ? out.index : -1;
-    if (!add(attempt, device(TCCL_NIC, entry_nic), false, in) ||
-        !add(attempt, device(TCCL_NIC, exit_nic), true, out) ||
-        (in.kind == TCCL_MEMORY && !add(attempt, device(TCCL_GPU, head), true, in)) ||
-        (out.kind == TCCL_MEMORY && !add(attempt, device(TCCL_GPU, attempt->tail), false, out)))
-        return;
-    if (alone)
-        finish(attempt);
-    else
-        next_gpu(attempt, 1, 1u << head | 1u << attempt->tail);
-}
-
-/* The best chain between two NICs, if it is better than the floor; else 0. */
-static double best_chain(const struct node *node, int entry_nic, int exit_nic, double floor)
-{
-    const struct tccl_machine *machine = node->machine;
-    int n = machine->n_gpus, ports = n + machine->n_memories;
-    struct attempt attempt = {.node = node, .n = n, .best = floor};
-    struct tccl_device in, out;
-    for (int i = 0; i < ports * ports * n * n && goes_on(); i++) {
-        int via = i / (n * n);
-        attempt.tail = i % n;
-        if (port(machine, entry_nic, via / ports, &in) &&
-            port(machine, exit_nic, via % ports, &out))
-            try_ends(&attempt, entry_nic, in, exit_nic, out, i / n % n);
-    }
-    return attempt.best > floor ? attempt.best : 0;
+    return best;
 }
 
 /* All NICs of all nodes, one node after the other: the best ring of chains above the floor. */
@@ -202,7 +73,7 @@ static double optimum(struct node *nodes, int count, double floor)
 {
     double best = floor;
     if (count == 1)
-        return best_ring(&nodes[0], floor);
+        return fmax(floor, best_ring(&nodes[0], true, -1, -1, floor));
     /* The chains between all NICs of each node; equal nodes share them. */
     for (int i = 0; i < count; i++) {
         int n = nodes[i].machine->n_nics;
@@ -211,7 +82,7 @@ static double optimum(struct node *nodes, int count, double floor)
             continue;
         }
         for (int k = 0; k < n * n; k++)
-            nodes[i].cells[k / n][k % n] = best_chain(&nodes[i], k / n, k % n, floor);
+            nodes[i].cells[k / n][k % n] = best_ring(&nodes[i], false, k / n, k % n, floor);
     }
     for (int first = 0; first < nodes[0].machine->n_nics; first++)
         best = fmax(best, close_ring(nodes, count, 0, first, first));

@@ -13,13 +13,14 @@
 enum { MOST_WAYS = 1024, PATIENCE = 400, START = 4000 };
 
 struct ring {
-    int8_t order[TCCL_MAX_GPUS], how[TCCL_MAX_GPUS]; /* how data come in: -1 P2P, else the memory */
-    int8_t nics[2], vias[2];                         /* -1 GPUDirect, else the memory */
+    int8_t order[TCCL_MAX_GPUS];
+    int8_t how[TCCL_MAX_GPUS]; /* data come in: -1 P2P, -2 by reads among writes, else the memory */
+    int8_t nics[2], vias[2];   /* -1 GPUDirect, else the memory */
 };
 
 /* What is built so far, and what it has decided. */
 struct part {
-    int count, bounces; /* bounces: edges of this ring through memory */
+    int count;
     tccl_transfer transfers[TCCL_MAX_SIDE];
     int8_t memories[TCCL_MAX_GPUS], direct[TCCL_MAX_GPUS]; /* -1: not decided */
     uint8_t islands[TCCL_MAX_GPUS], bounced[TCCL_MAX_GPUS];
@@ -28,13 +29,14 @@ struct part {
 };
 
 struct builder {
-    const struct tccl_model *model;
+    struct optimum_kind kind;
     const struct tccl_machine *machine;
-    bool closed, by_chance;
+    bool by_chance;
     int n, wanted, ring; /* ring: which one is built */
+    int ways;            /* of data into a GPU: P2P, and the memories */
     double least;        /* GB/s that sets must reach */
     double reached;      /* by the set found last */
-    long left;           /* sets that may still be looked at; by chance only */
+    long left, looked;   /* sets that may still be looked at, by chance only; that were */
     double until;        /* processor time */
     bool late;           /* it is over */
     uint64_t state;
@@ -55,6 +57,7 @@ static struct tccl_device device(int kind, int index)
 
 static bool goes_on(struct builder *builder)
 {
+    builder->looked++;
     if (--builder->left % 64 == 0 && bench_cpu() > builder->until)
         builder->late = true;
     return !builder->late && (!builder->by_chance || builder->left > 0);
@@ -70,7 +73,7 @@ static double reached(const struct builder *builder)
 {
     const struct part *part = &builder->part;
     double gbps = INFINITY;
-    if (tccl_model_slowest(builder->model, part->transfers, part->count, &gbps, NULL) != 0)
+    if (tccl_model_slowest(builder->kind.model, part->transfers, part->count, &gbps, NULL) != 0)
         return 0;
     for (int i = 0; i < builder->machine->n_nics; i++)
         for (int end = 0; end < 2; end++)
@@ -115,54 +118,57 @@ static bool nics_fit(const struct part *part)
 static bool add_edge(struct builder *builder, int from, int to, int memory)
 {
     struct part *part = &builder->part;
+    struct tccl_device giver = device(TCCL_GPU, from), taker = device(TCCL_GPU, to);
+    bool any = builder->kind.any;
     if (memory < 0) {
-        add(part, device(TCCL_GPU, from), false, device(TCCL_GPU, to));
-        return builder->machine->p2p[from][to] && join(part, from, to);
+        bool reads = builder->kind.reads || memory == -2;
+        add(part, reads ? taker : giver, reads, reads ? giver : taker);
+        return builder->machine->p2p[from][to] && (any || join(part, from, to));
     }
-    add(part, device(TCCL_GPU, from), false, device(TCCL_MEMORY, memory));
-    add(part, device(TCCL_GPU, to), true, device(TCCL_MEMORY, memory));
-    part->bounces++;
+    add(part, giver, false, device(TCCL_MEMORY, memory));
+    add(part, taker, true, device(TCCL_MEMORY, memory));
     part->bounced[from] |= 1u << to;
     part->bounced[to] |= 1u << from;
-    return !(part->islands[from] >> to & 1) && decide(&part->memories[to], memory);
+    return any || (!(part->islands[from] >> to & 1) && decide(&part->memories[to], memory));
 }
 
+/* GPUs before compute capability 8.0 send through memory, wherever the NIC is. */
 static bool add_port(struct builder *builder, int gpu, int nic, int via, int out)
 {
     struct part *part = &builder->part;
     struct tccl_device card = device(TCCL_NIC, nic), own = device(TCCL_GPU, gpu);
+    int sm = builder->machine->gpus[gpu].sm;
+    bool any = builder->kind.any, is_direct = !out || builder->n == 1 || sm == 0 || sm >= 80;
+    if (builder->kind.nics[out] >= 0 && builder->kind.nics[out] != nic)
+        return false;
     part->lines[nic][out]++;
-    if (!decide(&part->direct[gpu], via < 0))
+    if (!decide(&part->direct[gpu], via < 0) && !any)
         return false;
     if (via >= 0) {
         add(part, card, out, device(TCCL_MEMORY, via));
         add(part, own, !out, device(TCCL_MEMORY, via));
-        /* The exit of a single ring goes through memory on older GPUs anyway. */
-        part->through[nic] |= (!out || builder->wanted > 1) << gpu;
-        return decide(&part->memories[gpu], via);
+        part->through[nic] |= is_direct << gpu;
+        return decide(&part->memories[gpu], via) || any;
     }
-    if (!builder->machine->gpudirect[nic][gpu])
+    if (!builder->machine->gpudirect[nic][gpu] || !(is_direct || any))
         return false;
     add(part, card, out, own);
+    if (any)
+        return true;
     int first = part->near[nic] ? __builtin_ctz(part->near[nic]) : gpu;
     part->near[nic] |= 1u << gpu;
     return join(part, first, gpu);
 }
 
-/* Is the ring that was built last possible by itself, and are all together? Of sets that differ by
- * the order of their rings one is enough. */
+/* Is the ring that was built last possible, with the others? Of sets that differ by the order of
+ * their rings one is enough. */
 static bool ring_fits(const struct builder *builder)
 {
     const struct ring *ring = &builder->rings[builder->ring];
-    bool one_bounce = builder->part.bounces == 1;
-    bool near = !builder->closed && ring->vias[0] < 0 && ring->vias[1] < 0;
-    if (!builder->closed && builder->n == 1 && ring->nics[0] != ring->nics[1])
-        return false;
-    if (one_bounce && (builder->closed || (near && ring->nics[0] == ring->nics[1])))
-        return false;
+    bool one_nic = builder->kind.closed || builder->n > 1 || ring->nics[0] == ring->nics[1];
     if (!builder->by_chance && builder->ring > 0 && memcmp(ring - 1, ring, sizeof(*ring)) > 0)
         return false;
-    return nics_fit(&builder->part);
+    return builder->kind.any || (one_nic && nics_fit(&builder->part));
 }
 
 /* ---- building ---- */
@@ -192,7 +198,7 @@ static bool finish(struct builder *builder)
 {
     builder->reached = reached(builder);
     memcpy(builder->found, builder->rings, sizeof(builder->found));
-    builder->least = builder->reached * (1 + 1e-6);
+    builder->least = builder->reached * (1 + 1e-9);
     return builder->by_chance;
 }
 
@@ -232,13 +238,13 @@ static bool next_gpu(struct builder *builder, int place, uint32_t used)
     const struct part before = builder->part;
     struct ring *ring = &builder->rings[builder->ring];
     int16_t ways[MOST_WAYS];
-    int vias = 1 + builder->machine->n_memories, from = ring->order[place - 1];
+    int from = ring->order[place - 1], p2p = builder->ways - builder->machine->n_memories;
     bool back = place == builder->n, done = false;
-    if (back && !builder->closed)
+    if (back && !builder->kind.closed)
         return leave(builder);
-    int n = list_ways(builder, builder->n * vias, ways);
+    int n = list_ways(builder, builder->n * builder->ways, ways);
     for (int i = 0; i < n && !done; i++) {
-        int to = ways[i] / vias, how = ways[i] % vias - 1;
+        int to = ways[i] / builder->ways, how = ways[i] % builder->ways - p2p;
         if (back ? to != ring->order[0] : used >> to & 1)
             continue;
         if (!goes_on(builder))
@@ -261,13 +267,12 @@ static bool next_ring(struct builder *builder)
     struct ring *ring = &builder->rings[builder->ring];
     int16_t ways[MOST_WAYS];
     int vias = 1 + builder->machine->n_memories, nics = builder->machine->n_nics;
-    int n = list_ways(builder, builder->closed ? 1 : builder->n * nics * vias, ways);
+    int n = list_ways(builder, builder->kind.closed ? 1 : builder->n * nics * vias, ways);
     bool done = false;
     for (int i = 0; i < n && !done && goes_on(builder); i++) {
         *ring = (struct ring){.order = {0}};
-        builder->part.bounces = 0;
         bool fits = true;
-        if (!builder->closed) {
+        if (!builder->kind.closed) {
             ring->order[0] = (int8_t)(ways[i] / (nics * vias));
             ring->nics[0] = (int8_t)(ways[i] / vias % nics);
             ring->vias[0] = (int8_t)(ways[i] % vias - 1);
@@ -294,13 +299,13 @@ static void clear_part(struct builder *builder)
 static void put_back(struct builder *builder, const struct ring *ring)
 {
     builder->rings[builder->ring++] = *ring;
-    if (!builder->closed)
+    if (!builder->kind.closed)
         add_port(builder, ring->order[0], ring->nics[0], ring->vias[0], 0);
-    for (int i = 1; i < builder->n + builder->closed; i++) {
+    for (int i = 1; i < builder->n + builder->kind.closed; i++) {
         int to = ring->order[i % builder->n];
         add_edge(builder, ring->order[i - 1], to, ring->how[to]);
     }
-    if (!builder->closed)
+    if (!builder->kind.closed)
         add_port(builder, ring->order[builder->n - 1], ring->nics[1], ring->vias[1], 1);
 }
 
@@ -318,15 +323,15 @@ static void write_chain(const struct builder *builder, const struct ring *ring,
 {
     int n = builder->n;
     chain->n_gpus = (uint8_t)n;
-    chain->closed = builder->closed;
+    chain->closed = builder->kind.closed;
     for (int i = 0; i < n; i++) {
         int how = ring->how[ring->order[(i + 1) % n]];
         chain->gpus[i] = (uint8_t)ring->order[i];
-        if (i + 1 < n || builder->closed)
-            chain->edges[i] = how < 0 ? (struct tccl_edge){TCCL_P2P_WRITE, 0}
+        if (i + 1 < n || builder->kind.closed)
+            chain->edges[i] = how < 0 ? (struct tccl_edge){TCCL_P2P_WRITE, 0} /* sets don't read */
                                       : (struct tccl_edge){TCCL_BOUNCE, (uint8_t)how};
     }
-    if (builder->closed)
+    if (builder->kind.closed)
         return;
     write_port(ring, 0, ring->order[0], &chain->entry);
     write_port(ring, 1, ring->order[n - 1], &chain->exit);
@@ -344,16 +349,16 @@ static void keep(const struct builder *builder, double gbps, struct optimum *opt
         write_chain(builder, &builder->found[i], &optimum->sets[rings].rings[i]);
 }
 
-/* All sets that are faster than what is found already. Returns whether there was time. */
-static bool try_all(struct builder *builder, struct optimum *optimum)
+/* All sets that are faster than that: reached is what the best one has, or 0. Returns whether there
+ * was time. */
+static bool try_all(struct builder *builder, double floor)
 {
     builder->by_chance = false;
     builder->left = 0;
-    builder->least = optimum->gbps[builder->wanted] * (1 + 1e-6);
+    builder->least = floor;
     builder->reached = 0;
     clear_part(builder);
     next_ring(builder);
-    keep(builder, builder->reached, optimum);
     return !builder->late;
 }
 
@@ -379,6 +384,16 @@ static void try_one(struct builder *builder, double *now, bool anew)
         *now = builder->reached;
 }
 
+static struct builder new_builder(const struct optimum_kind *kind)
+{
+    const struct tccl_machine *machine = tccl_model_machine(kind->model);
+    return (struct builder){.kind = *kind,
+                            .machine = machine,
+                            .n = machine->n_gpus,
+                            .ways = 1 + kind->any + machine->n_memories,
+                            .state = 1};
+}
+
 static void begin(struct builder *builder, double seconds)
 {
     builder->until = bench_cpu() + seconds;
@@ -389,11 +404,8 @@ void optimum_sets(const struct tccl_model *model, bool closed,
                   const double bounds[static TCCL_CHAIN_RINGS + 1], double seconds,
                   struct optimum *optimum)
 {
-    struct builder builder = {.model = model,
-                              .machine = tccl_model_machine(model),
-                              .closed = closed,
-                              .n = tccl_model_machine(model)->n_gpus,
-                              .state = 1};
+    const struct optimum_kind kind = {.model = model, .closed = closed, .nics = {-1, -1}};
+    struct builder builder = new_builder(&kind);
     *optimum = (struct optimum){.gbps = {0}};
     for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
         builder.wanted = rings;
@@ -410,6 +422,18 @@ void optimum_sets(const struct tccl_model *model, bool closed,
             keep(&builder, now, optimum);
         }
         begin(&builder, seconds / TCCL_CHAIN_RINGS / 2);
-        optimum->all[rings] = try_all(&builder, optimum);
+        optimum->all[rings] = try_all(&builder, optimum->gbps[rings] * (1 + 1e-6));
+        keep(&builder, builder.reached, optimum);
     }
+}
+
+double optimum_of(const struct optimum_kind *kind, int rings, double floor, double until,
+                  long *looked, bool *late)
+{
+    struct builder builder = new_builder(kind);
+    builder.wanted = rings;
+    builder.until = until;
+    *late = !try_all(&builder, floor);
+    *looked += builder.looked;
+    return builder.reached;
 }
