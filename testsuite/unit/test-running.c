@@ -473,7 +473,7 @@ TEST(written)
     close(open(path, O_CREAT | O_WRONLY, 0600));
     for (uint32_t i = 1; i < 20 && !access(path, F_OK) && first->changed; i++) {
         begin_as(1, 8, i);
-        struct timeval time = daemon_in(30);
+        struct timeval time = {.tv_usec = 30000};
         event_base_loopexit(daemon_.base, &time);
         event_base_dispatch(daemon_.base);
     }

@@ -90,8 +90,7 @@ static void drop(struct agreement *agreement)
     agreement->all->count--;
     if (agreement->up)
         link_cancel(agreement->up);
-    if (agreement->timer)
-        event_free(agreement->timer);
+    daemon_drop(agreement->timer);
     for (int i = 0; i < agreement->n_places; i++)
         if (agreement->places[i].asker)
             connection_drop(agreement->places[i].asker);
@@ -150,12 +149,6 @@ static bool admit(struct agreements *agreements, uid_t user)
 
 static void on_timer(evutil_socket_t fd, short what, void *argument);
 
-static void arm(struct agreement *agreement, int64_t ms)
-{
-    struct timeval wait = daemon_in(ms > 0 ? ms : 0);
-    evtimer_add(agreement->timer, &wait);
-}
-
 /* Its first word is so old. Whatever node it was on, node 0 decides before others give up. */
 static void begun_before(struct agreement *agreement, int64_t age_ms)
 {
@@ -163,7 +156,8 @@ static void begun_before(struct agreement *agreement, int64_t age_ms)
     if (agreement->word != OPEN || now - age_ms >= agreement->begun)
         return;
     agreement->begun = now - age_ms;
-    arm(agreement, (agreement->step->node == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS) - age_ms);
+    daemon_set(agreement->timer,
+               (agreement->step->node == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS) - age_ms);
 }
 
 static struct agreement *begin(struct agreements *agreements, struct running_step *step,
@@ -211,7 +205,7 @@ static void settle(struct agreement *agreement, enum word word, const char *why)
     agreement->word = word;
     snprintf(agreement->why, sizeof(agreement->why), "%.*s", WHY, why);
     answer_all(agreement);
-    arm(agreement, AGREE_KEEP_MS);
+    daemon_set(agreement->timer, AGREE_KEEP_MS);
 }
 
 static enum word word_of(const json_t *answer)

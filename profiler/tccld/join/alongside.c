@@ -77,9 +77,8 @@ void alongside_read_ahead(struct running *running)
 void alongside_on_place(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct running *running = argument;
-    struct timeval soon = daemon_in(PLACE_MS);
     if (running->daemon->own && own_look_at_place(running->daemon->own))
-        event_add(running->place, &soon);
+        daemon_set(running->place, PLACE_MS);
 }
 
 /* ---- seen beside them ---- */
@@ -312,11 +311,10 @@ void alongside_warn(struct running *running, const struct running_step *step)
 
 void alongside_began(struct running *running, const struct running_step *step)
 {
-    struct timeval soon = daemon_in(LOOK_MS);
     if (step->order <= running->looked)
         running->looked = step->order - 1;
     if (running->look && !event_pending(running->look, EV_TIMEOUT, NULL))
-        event_add(running->look, &soon);
+        daemon_set(running->look, LOOK_MS);
 }
 
 /* Has the one less beside the other than sharing explains? Says so. */
@@ -471,12 +469,11 @@ void alongside_describe(struct running *running, const struct tccl_step *join,
         describe_baseline(running, join, class, outcome);
     if ((ring || own) && join->n_nodes == 1 && !join->hidden) {
         /* 0: not known yet. */
-        struct timeval soon = daemon_in(PLACE_MS);
         double gbps =
             own_placed(running->daemon->own, class->n_gpus,
                        join->max_rings ? join->max_rings : running->daemon->conf->max_rings);
         if (!(gbps > 0) && !event_pending(running->place, EV_TIMEOUT, NULL))
-            event_add(running->place, &soon);
+            daemon_set(running->place, PLACE_MS);
         outcome->placed_gbps = gbps;
     }
     if (ring && class->neighbours > 0)

@@ -90,8 +90,7 @@ void built_drop(struct running_step *step)
     count_figures(verdict);
     if (verdict->up)
         link_cancel(verdict->up);
-    if (verdict->timer)
-        event_free(verdict->timer);
+    daemon_drop(verdict->timer);
     free(verdict->below);
     free(verdict);
 }
@@ -344,9 +343,8 @@ static void arm(struct verdict *verdict, int64_t at)
     if (!verdict->timer)
         return;
     evtimer_del(verdict->timer);
-    struct timeval wait = daemon_in(at - tccl_now_ms());
     if (at < INT64_MAX)
-        evtimer_add(verdict->timer, &wait);
+        daemon_set(verdict->timer, at - tccl_now_ms());
 }
 
 /* The step has ended: what it achieved beside no other, with the ring as planned or with NCCL's own

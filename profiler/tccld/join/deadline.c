@@ -64,8 +64,7 @@ void deadline_arm(struct step *step)
         at = less(next_look(step), deadline_report(step));
     else if (step->phase == STEP_REPORTED)
         at = step->rounds ? next_look(step) : step->ask_at;
-    struct timeval wait = daemon_in(at - tccl_now_ms());
-    evtimer_add(step->timer, &wait);
+    daemon_set(step->timer, at - tccl_now_ms());
 }
 
 void deadline_expect(struct step *step, int64_t wait_ms)

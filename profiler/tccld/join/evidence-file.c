@@ -170,9 +170,8 @@ static struct transfer *new_transfer(struct evidence *evidence)
 
 static void save_soon(struct evidence *evidence)
 {
-    struct timeval wait = daemon_in(EVIDENCE_SAVE_MS);
     if (!event_pending(evidence->save, EV_TIMEOUT, NULL))
-        event_add(evidence->save, &wait);
+        daemon_set(evidence->save, EVIDENCE_SAVE_MS);
 }
 
 static void on_read(void *task)
@@ -247,8 +246,7 @@ void evidence_free(struct evidence *evidence)
         save(evidence);
     if (evidence->pool && pool_free(evidence->pool, STOP_MS) != 0)
         return; /* the thread uses it until the end of the process */
-    if (evidence->save)
-        event_free(evidence->save);
+    daemon_drop(evidence->save);
     free(evidence->table);
     free(evidence);
 }

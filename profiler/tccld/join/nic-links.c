@@ -200,13 +200,12 @@ void nic_links_hurry(struct nic_links *links)
 struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct nic_links *links = calloc(1, sizeof(*links));
-    struct timeval period = daemon_in(PERIOD_MS);
     if (!links)
         return tccl_fail_null(err, "out of memory");
     links->daemon = daemon;
     links->pool = pool_new(daemon->base, 1, 1, err);
     links->timer = event_new(daemon->base, -1, EV_PERSIST, on_time, links);
-    if (links->pool && links->timer && event_add(links->timer, &period) == 0) {
+    if (links->pool && links->timer && daemon_set(links->timer, PERIOD_MS) == 0) {
         on_time(-1, 0, links);
         return links;
     }
@@ -220,8 +219,7 @@ void nic_links_free(struct nic_links *links)
     if (!links)
         return;
     links->ending = true;
-    if (links->timer)
-        event_free(links->timer);
+    daemon_drop(links->timer);
     if (links->pool && pool_free(links->pool, STOP_MS) != 0)
         return; /* the thread still has it */
     free(links);

@@ -196,12 +196,11 @@ void running_save_soon(struct running *running, struct running_step *step)
 
 void running_save_in(struct running *running, int ms)
 {
-    struct timeval soon = daemon_in(ms);
     int64_t at = tccl_now_ms() + ms;
     if (event_pending(running->save, EV_TIMEOUT, NULL) && running->save_at <= at)
         return;
     running->save_at = at;
-    event_add(running->save, &soon);
+    daemon_set(running->save, ms);
 }
 
 /* ---- the list ---- */
@@ -399,12 +398,9 @@ void running_free(struct running *running)
         save_all(running);
     while ((step = TAILQ_FIRST(&running->live)) || (step = TAILQ_FIRST(&running->past)))
         forget(running, step);
-    if (running->save)
-        event_free(running->save);
-    if (running->place)
-        event_free(running->place);
-    if (running->look)
-        event_free(running->look);
+    daemon_drop(running->save);
+    daemon_drop(running->place);
+    daemon_drop(running->look);
     free(running);
 }
 

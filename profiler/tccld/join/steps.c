@@ -21,8 +21,7 @@ void step_free(struct step *step)
         link_cancel(step->up);
     probe_cancel(&step->above);
     claims_clear(step);
-    if (step->timer)
-        event_free(step->timer);
+    daemon_drop(step->timer);
     shared_class_drop(step->class);
     tccl_step_free(step->join);
     tccl_outcome_clear(&step->outcome);

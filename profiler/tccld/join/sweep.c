@@ -123,7 +123,6 @@ static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument
 {
     struct sweep *sweep = argument;
     struct daemon *daemon = sweep->daemon;
-    struct timeval next = daemon_in(sweep->period_ms);
     char path[PATH_MAX];
     strcpy(path, daemon->conf->run_dir);
     bool answers = run_dir_do(daemon->run_dir, run_dir_try, NULL, path, sizeof(path), NULL) == 0;
@@ -131,7 +130,7 @@ static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument
     if (removed)
         log_line("%s: removed what was left of %d steps that ended without a LEAVE",
                  daemon->conf->run_dir, removed);
-    event_add(sweep->timer, &next);
+    daemon_set(sweep->timer, sweep->period_ms);
 }
 
 struct sweep *sweep_new(struct daemon *daemon, int period_ms)
@@ -151,8 +150,7 @@ struct sweep *sweep_new(struct daemon *daemon, int period_ms)
 
 void sweep_hurry(struct sweep *sweep)
 {
-    struct timeval soon = daemon_in(0);
-    event_add(sweep->timer, &soon);
+    daemon_set(sweep->timer, 0);
 }
 
 void sweep_free(struct sweep *sweep)

@@ -269,10 +269,8 @@ static bool is_too_soon(struct journal *journal)
     int64_t left = journal->next_ms - tccl_now_ms();
     if (left <= 0 || journal->waiting + (int64_t)json_array_size(journal->memory) >= ENOUGH)
         return false;
-    if (!evtimer_pending(journal->pace, NULL)) {
-        struct timeval wait = daemon_in(left);
-        evtimer_add(journal->pace, &wait);
-    }
+    if (!evtimer_pending(journal->pace, NULL))
+        daemon_set(journal->pace, left);
     return true;
 }
 

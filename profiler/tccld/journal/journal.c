@@ -55,19 +55,16 @@ void journal_retry_later(struct journal *journal)
     int64_t ms = journal->retry_ms ? 2 * journal->retry_ms : JOURNAL_RETRY_MS;
     journal->retry_ms = ms < JOURNAL_RETRY_MOST_MS ? ms : JOURNAL_RETRY_MOST_MS;
     journal->tried_ms = tccl_now_ms();
-    struct timeval wait = daemon_in(journal->retry_ms);
-    evtimer_add(journal->retry, &wait);
+    daemon_set(journal->retry, journal->retry_ms);
     if (journal->newer)
         journal_retry_early(journal);
 }
 
 void journal_retry_early(struct journal *journal)
 {
-    int64_t left = journal->tried_ms + JOURNAL_EARLY_MS - tccl_now_ms();
-    struct timeval wait = daemon_in(left > 0 ? left : 0);
     journal->newer = true; /* than what is under way, if nothing waits */
     if (journal->retry_ms > JOURNAL_EARLY_MS && evtimer_pending(journal->retry, NULL))
-        evtimer_add(journal->retry, &wait);
+        daemon_set(journal->retry, journal->tried_ms + JOURNAL_EARLY_MS - tccl_now_ms());
 }
 
 void journal_hold(struct journal *journal, json_t *record, size_t bytes)

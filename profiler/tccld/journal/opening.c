@@ -101,9 +101,8 @@ static void try_later(struct journal *journal)
 {
     int64_t ms = journal->opening_ms ? 2 * journal->opening_ms : OPENING_RETRY_MS;
     journal->opening_ms = ms < OPENING_RETRY_MOST_MS ? ms : OPENING_RETRY_MOST_MS;
-    struct timeval wait = daemon_in(journal->opening_ms);
     if (!journal->closing)
-        evtimer_add(journal->opening, &wait);
+        daemon_set(journal->opening, journal->opening_ms);
 }
 
 void opening_after_outbox(struct disk_task *task)

@@ -152,12 +152,6 @@ static int is_asking(const void *context, uid_t user)
     return 0;
 }
 
-static void watch(struct questions *questions)
-{
-    struct timeval wait = daemon_in(LOOK_MS);
-    evtimer_add(questions->watch, &wait);
-}
-
 /* Ends the questions of those who have hung up. */
 static void on_watch(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
@@ -170,7 +164,7 @@ static void on_watch(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
             atomic_store(&reader->stop, true);
     }
     if (asked)
-        watch(questions);
+        daemon_set(questions->watch, LOOK_MS);
 }
 
 static void ask_next(struct questions *questions)
@@ -188,7 +182,7 @@ static void ask_next(struct questions *questions)
         atomic_store(&reader->stop, false);
         task->reader = reader;
         if (pool_submit(questions->pool, disk_task_run, disk_task_done, task) == 0) {
-            watch(questions);
+            daemon_set(questions->watch, LOOK_MS);
         } else {
             reader->task = NULL;
             tccl_fail(&task->err, "no thread can be started for questions about records");
@@ -280,8 +274,7 @@ static int close_kind(struct questions *questions, int wait_ms)
         tccl_records_close(questions->readers[i].records);
     free(questions->readers);
     fair_queue_free(questions->waiting);
-    if (questions->watch)
-        event_free(questions->watch);
+    daemon_drop(questions->watch);
     return 0;
 }
 

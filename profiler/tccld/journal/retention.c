@@ -15,9 +15,8 @@ enum {
 
 void retention_look(struct journal *journal, int64_t ms)
 {
-    struct timeval wait = daemon_in(ms);
     if (!journal->closing)
-        evtimer_add(journal->retention, &wait);
+        daemon_set(journal->retention, ms);
 }
 
 static void run_removal(struct disk_task *task)

@@ -22,10 +22,9 @@ _Static_assert((int)LOSSES_LEDGER == (int)TCCL_LOST_LEDGER, "a ledger's number")
 
 static void look_after(struct journal *journal, int64_t ms)
 {
-    struct timeval wait = daemon_in(ms);
     if (!journal->closing && journal->losses.count > journal->told &&
         !evtimer_pending(journal->tell, NULL))
-        evtimer_add(journal->tell, &wait);
+        daemon_set(journal->tell, ms);
 }
 
 void telling_look(struct journal *journal)

@@ -28,11 +28,17 @@ bool daemon_is_admin(const struct daemon *daemon, uid_t uid)
     return false;
 }
 
-struct timeval daemon_in(int64_t ms)
+int daemon_set(struct event *event, int64_t ms)
 {
-    if (ms < 0)
-        ms = 0;
-    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    const int64_t wait = ms > 0 ? ms : 0;
+    return event_add(event,
+                     &(struct timeval){.tv_sec = wait / 1000, .tv_usec = wait % 1000 * 1000});
+}
+
+void daemon_drop(struct event *event)
+{
+    if (event)
+        event_free(event);
 }
 
 bool daemon_spares(int64_t due_ms, bool *spared)

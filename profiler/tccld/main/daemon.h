@@ -73,8 +73,11 @@ bool daemon_trusts_maker(const struct daemon *daemon, uid_t uid);
 /* Who else may see all records. */
 bool daemon_is_admin(const struct daemon *daemon, uid_t uid);
 
-/* Milliseconds from now, for events. */
-struct timeval daemon_in(int64_t ms);
+/* The event comes so many milliseconds from now, at once if there are none. Returns 0, or -1
+ * without memory. */
+int daemon_set(struct event *event, int64_t ms);
+/* Ends and frees it. NULL is fine. */
+void daemon_drop(struct event *event);
 /* In the callback of a timer that was due at due_ms (tccl_now_ms): does who was silent get one more
  * chance, since the callback comes late? This tccld was given no time to run then, or was busy, and
  * could not hear what others have sent meanwhile. Sets *spared; nobody is spared twice. */

@@ -54,8 +54,7 @@ static void free_writing(struct writing *writing)
 
 void metrics_file_hurry(struct metrics_file *file)
 {
-    struct timeval now = {0};
-    evtimer_add(file->timer, &now);
+    daemon_set(file->timer, 0);
 }
 
 static void done_writing(void *task)
@@ -106,9 +105,8 @@ static void begin_writing(struct metrics_file *file)
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct metrics_file *file = argument;
-    struct timeval wait = daemon_in(METRICS_SECONDS * 1000);
     if (*file->daemon->conf->metrics_file)
-        evtimer_add(file->timer, &wait);
+        daemon_set(file->timer, METRICS_SECONDS * 1000);
     if (file->busy)
         return;
     if (strcmp(file->written, file->daemon->conf->metrics_file) != 0)
@@ -122,14 +120,13 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
 struct metrics_file *metrics_file_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct metrics_file *file = calloc(1, sizeof(*file));
-    struct timeval now = {0};
     if (file) {
         file->daemon = daemon;
         file->started = time(NULL);
         file->pool = pool_new(daemon->base, 1, 1, err);
         file->timer = evtimer_new(daemon->base, on_timer, file);
     }
-    if (file && file->pool && file->timer && evtimer_add(file->timer, &now) == 0)
+    if (file && file->pool && file->timer && daemon_set(file->timer, 0) == 0)
         return file;
     tccl_fail(err, "out of memory");
     metrics_file_free(file);
@@ -140,8 +137,7 @@ void metrics_file_free(struct metrics_file *file)
 {
     if (!file)
         return;
-    if (file->timer)
-        event_free(tccl_steal(file->timer));
+    daemon_drop(tccl_steal(file->timer));
     if (pool_free(file->pool, STOP_MS) != 0)
         return; /* its thread is stuck on the disk, and goes with the process */
     remove_written(file);

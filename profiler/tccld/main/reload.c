@@ -169,8 +169,7 @@ void reload_free(struct reload *reload)
 {
     if (!reload)
         return;
-    if (reload->hangup)
-        event_free(reload->hangup);
+    daemon_drop(reload->hangup);
     if (reload->pool && pool_free(reload->pool, 0) != 0)
         return; /* the thread uses it until the end of the process */
     discard(reload->conf);

@@ -269,10 +269,8 @@ static void end(struct parts *parts)
     own_free(daemon->own);
     replay_free(daemon->replay);
     metrics_free(daemon->metrics);
-    struct event *events[] = {parts->terminate, parts->interrupt};
-    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
-        if (events[i])
-            event_free(events[i]);
+    daemon_drop(parts->terminate);
+    daemon_drop(parts->interrupt);
     if (daemon->base)
         event_base_free(daemon->base);
 }

@@ -98,9 +98,8 @@ void connection_drop(struct connection *connection)
 
 static void set_timer(struct connection *connection, int64_t ms)
 {
-    struct timeval wait = daemon_in(ms);
     connection->due_ms = tccl_now_ms() + ms;
-    evtimer_add(connection->timer, &wait);
+    daemon_set(connection->timer, ms);
 }
 
 static const char *what_is_late(const struct connection *connection)

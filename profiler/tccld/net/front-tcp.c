@@ -179,8 +179,7 @@ static void try_again_later(struct tcp_socket *own, const char *why)
             host_of(own), own->daemon->conf->port, why, RETRY_MOST_MS / 1000);
     own->wait_ms = own->wait_ms ? 2 * own->wait_ms : RETRY_MS;
     own->wait_ms = own->wait_ms < RETRY_MOST_MS ? own->wait_ms : RETRY_MOST_MS;
-    struct timeval wait = daemon_in(own->wait_ms);
-    evtimer_add(own->retry, &wait);
+    daemon_set(own->retry, own->wait_ms);
 }
 
 static void on_addresses(void *context, const struct addrinfo *addresses, const char *why)
@@ -241,8 +240,7 @@ void tcp_socket_free(struct tcp_socket *own)
     if (!own)
         return;
     connections_free(own->all);
-    if (own->retry)
-        event_free(own->retry);
+    daemon_drop(own->retry);
     lookup_cancel(own->lookup);
     free(own);
 }

@@ -56,8 +56,7 @@ __attribute__((noinline)) static void drop(struct link *link)
 void link_cancel(struct link *link)
 {
     link->over = true;
-    if (link->timer)
-        event_free(link->timer);
+    daemon_drop(link->timer);
     if (link->stream)
         bufferevent_free(link->stream);
     link->timer = NULL;
@@ -105,8 +104,7 @@ static void set_timer(struct link *link)
 {
     int64_t ms = link->deadline - tccl_now_ms();
     bool is_dialling = link->stream && !link->connected && link->dials < DIALS;
-    struct timeval wait = daemon_in(is_dialling && ms > DIAL_AGAIN_MS ? DIAL_AGAIN_MS : ms);
-    evtimer_add(link->timer, &wait);
+    daemon_set(link->timer, is_dialling && ms > DIAL_AGAIN_MS ? DIAL_AGAIN_MS : ms);
 }
 
 static void connect_now(struct link *link);

@@ -47,9 +47,8 @@ static void listen_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg
 
 static void pause_listening(struct listener *listener, int ms)
 {
-    struct timeval wait = daemon_in(ms);
     event_del(listener->event);
-    evtimer_add(listener->again, &wait);
+    daemon_set(listener->again, ms);
 }
 
 /* Returns whether it was something that passes with the next one. */
@@ -67,7 +66,6 @@ static bool accept_failed(struct listener *listener)
 static void on_connection(evutil_socket_t fd, short what UNUSED, void *argument)
 {
     struct listener *listener = argument;
-    static const struct timeval at_once = {0, 0};
     int64_t now = tccl_now_ms();
     if (now != listener->ms)
         listener->left = IN_A_MS;
@@ -84,7 +82,7 @@ static void on_connection(evutil_socket_t fd, short what UNUSED, void *argument)
         listener->left -= taken ? COST : 1;
     }
     pause_listening(listener, 1);
-    evtimer_add(listener->turn, &at_once);
+    daemon_set(listener->turn, 0);
 }
 
 static int open_socket(const struct sockaddr *address, socklen_t size)
@@ -141,12 +139,9 @@ bool listener_is_at(const struct listener *listener, const struct sockaddr *addr
 
 void listener_free(struct listener *listener)
 {
-    if (listener->event)
-        event_free(listener->event);
-    if (listener->again)
-        event_free(listener->again);
-    if (listener->turn)
-        event_free(listener->turn);
+    daemon_drop(listener->event);
+    daemon_drop(listener->again);
+    daemon_drop(listener->turn);
     close(listener->fd);
     free(listener);
 }

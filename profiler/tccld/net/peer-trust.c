@@ -37,12 +37,6 @@ static bool trust_number(struct shares *shares, const char *host)
     return found != NULL;
 }
 
-static void go_on_in(struct peer_trust *trust, int64_t ms)
-{
-    struct timeval wait = daemon_in(ms);
-    evtimer_add(trust->go_on, &wait);
-}
-
 static void forget_names(struct peer_trust *trust)
 {
     while (trust->n_names > 0)
@@ -61,7 +55,7 @@ static void on_found(void *context, const struct addrinfo *addresses, const char
     } else {
         trust->at++;
     }
-    go_on_in(trust, PACE_MS);
+    daemon_set(trust->go_on, PACE_MS);
 }
 
 static void on_go_on(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
@@ -71,10 +65,10 @@ static void on_go_on(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
         trust->lookup = lookup_start(trust->daemon->names, "", false, trust->names[trust->at], 0, 0,
                                      on_found, trust);
         if (!trust->lookup)
-            go_on_in(trust, AGAIN_MS);
+            daemon_set(trust->go_on, AGAIN_MS);
     } else if (trust->n_names > 0) {
         trust->at = 0;
-        go_on_in(trust, trust->wait_ms);
+        daemon_set(trust->go_on, trust->wait_ms);
         trust->wait_ms = 2 * trust->wait_ms < AGAIN_MOST_MS ? 2 * trust->wait_ms : AGAIN_MOST_MS;
     }
 }
@@ -95,7 +89,7 @@ void peer_trust_reloaded(struct peer_trust *trust)
             (trust->names[n] = strdup(host)) != NULL)
             trust->n_names++;
     }
-    go_on_in(trust, 0);
+    daemon_set(trust->go_on, 0);
 }
 
 struct peer_trust *peer_trust_new(struct daemon *daemon)

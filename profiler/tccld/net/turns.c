@@ -35,9 +35,8 @@ static void take(struct turn *turn)
 
 static void serve_later(struct turns *turns)
 {
-    static const struct timeval now = {0, 0};
     if (!TAILQ_EMPTY(&turns->line) && !evtimer_pending(turns->again, NULL))
-        evtimer_add(turns->again, &now);
+        daemon_set(turns->again, 0);
 }
 
 /* What is called may end turns, its own and others': each time the line is looked at anew. */
