@@ -24,15 +24,11 @@ struct evidence {
     struct pool *pool;
     struct event *save;
     struct evidence_table *table; /* NULL: it has not been read yet */
-    bool saving, ending;
+    bool ending;
     struct log_limit trouble;
-};
-
-/* What the thread does: reads or writes a table. */
-struct transfer {
-    struct evidence *evidence;
+    /* The thread's, while it reads or writes. */
     char path[PATH_MAX + 16];
-    struct evidence_table table;
+    struct evidence_table *copy; /* NULL: it does neither */
     struct tccl_error err;
 };
 
@@ -135,38 +131,26 @@ int evidence_from_json(const json_t *json, struct evidence_table *table, struct 
 
 static void run_read(void *task)
 {
-    struct transfer *transfer = task;
-    cleanup_json json_t *json = tccl_read_json(transfer->path, FILE_MOST, &transfer->err);
+    struct evidence *evidence = task;
+    cleanup_json json_t *json = tccl_read_json(evidence->path, FILE_MOST, &evidence->err);
     if (!json && errno == ENOENT)
-        transfer->err = (struct tccl_error){""};
-    if (json && evidence_from_json(json, &transfer->table, &transfer->err) != 0)
-        memset(&transfer->table, 0, sizeof(transfer->table));
+        evidence->err = (struct tccl_error){""};
+    if (json && evidence_from_json(json, evidence->copy, &evidence->err) != 0)
+        memset(evidence->copy, 0, sizeof(*evidence->copy));
 }
 
 static void run_write(void *task)
 {
-    struct transfer *transfer = task;
-    cleanup_json json_t *json = evidence_to_json(&transfer->table);
+    struct evidence *evidence = task;
+    cleanup_json json_t *json = evidence_to_json(evidence->copy);
+    evidence->err = (struct tccl_error){""};
     if (!json)
-        tccl_fail(&transfer->err, "%s: out of memory", transfer->path);
+        tccl_fail(&evidence->err, "%s: out of memory", evidence->path);
     else
-        tccl_write_json(transfer->path, 0600, json, &transfer->err);
+        tccl_write_json(evidence->path, 0600, json, &evidence->err);
 }
 
 /* ---- on the event loop ---- */
-
-static struct transfer *new_transfer(struct evidence *evidence)
-{
-    struct transfer *transfer = calloc(1, sizeof(*transfer));
-    if (!transfer)
-        return NULL;
-    transfer->evidence = evidence;
-    snprintf(transfer->path, sizeof(transfer->path), "%s/evidence.json",
-             evidence->daemon->conf->state_dir);
-    if (evidence->table)
-        transfer->table = *evidence->table;
-    return transfer;
-}
 
 static void save_soon(struct evidence *evidence)
 {
@@ -176,44 +160,39 @@ static void save_soon(struct evidence *evidence)
 
 static void on_read(void *task)
 {
-    struct transfer *transfer = task;
-    struct evidence *evidence = transfer->evidence;
-    if (*transfer->err.text)
-        log_line("%s can't be used, so what steps achieve is collected anew: %s", transfer->path,
-                 transfer->err.text);
-    evidence->table = malloc(sizeof(*evidence->table));
-    if (evidence->table)
-        *evidence->table = transfer->table;
-    free(transfer);
+    struct evidence *evidence = task;
+    if (*evidence->err.text)
+        log_line("%s can't be used, so what steps achieve is collected anew: %s", evidence->path,
+                 evidence->err.text);
+    evidence->table = tccl_steal(evidence->copy);
 }
 
 static void on_written(void *task)
 {
-    struct transfer *transfer = task;
-    struct evidence *evidence = transfer->evidence;
-    evidence->saving = false;
-    if (*transfer->err.text) {
+    struct evidence *evidence = task;
+    free(tccl_steal(evidence->copy));
+    if (*evidence->err.text) {
         log_limited(&evidence->trouble, "what steps have achieved is not kept: %s",
-                    transfer->err.text);
+                    evidence->err.text);
         if (!evidence->ending)
             save_soon(evidence);
     }
-    free(transfer);
 }
 
 static void save(struct evidence *evidence)
 {
-    struct transfer *transfer = evidence->saving ? NULL : new_transfer(evidence);
-    evidence->saving =
-        transfer && pool_submit(evidence->pool, run_write, on_written, transfer) == 0;
-    if (!evidence->saving)
-        free(transfer);
+    evidence->copy = malloc(sizeof(*evidence->copy));
+    if (!evidence->copy)
+        return;
+    *evidence->copy = *evidence->table;
+    if (pool_submit(evidence->pool, run_write, on_written, evidence) != 0)
+        free(tccl_steal(evidence->copy));
 }
 
 static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct evidence *evidence = argument;
-    if (evidence->saving)
+    if (evidence->copy)
         save_soon(evidence);
     else
         save(evidence);
@@ -222,16 +201,17 @@ static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument
 struct evidence *evidence_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct evidence *evidence = calloc(1, sizeof(*evidence));
-    struct transfer *transfer = NULL;
     if (evidence) {
         evidence->daemon = daemon;
+        snprintf(evidence->path, sizeof(evidence->path), "%s/evidence.json",
+                 daemon->conf->state_dir);
         evidence->pool = pool_new(daemon->base, 1, 2, err);
         evidence->save = evtimer_new(daemon->base, on_time, evidence);
-        transfer = evidence->pool && evidence->save ? new_transfer(evidence) : NULL;
+        evidence->copy = calloc(1, sizeof(*evidence->copy));
     }
-    if (transfer && pool_submit(evidence->pool, run_read, on_read, transfer) == 0)
+    if (evidence && evidence->pool && evidence->save && evidence->copy &&
+        pool_submit(evidence->pool, run_read, on_read, evidence) == 0)
         return evidence;
-    free(transfer);
     evidence_free(evidence);
     return tccl_fail_null(err, "out of memory");
 }
@@ -242,12 +222,13 @@ void evidence_free(struct evidence *evidence)
         return;
     bool late = evidence->save && event_pending(evidence->save, EV_TIMEOUT, NULL);
     evidence->ending = true;
-    if (late)
+    if (late && !evidence->copy)
         save(evidence);
     if (evidence->pool && pool_free(evidence->pool, STOP_MS) != 0)
         return; /* the thread uses it until the end of the process */
     daemon_drop(evidence->save);
     free(evidence->table);
+    free(evidence->copy);
     free(evidence);
 }
 

@@ -138,7 +138,6 @@ static void keep(const struct delivery *delivery, const char *why)
 
 static void drop(struct delivery *delivery)
 {
-    delivery->journal->delivery = NULL;
     json_decref(delivery->records);
     json_decref(delivery->ids);
     free(delivery);
@@ -147,25 +146,22 @@ static void drop(struct delivery *delivery)
 static void on_delivered(void *context, json_t *answer, const struct tccl_error *err)
 {
     struct delivery *delivery = context;
+    struct journal *journal = delivery->journal;
     bool taken = answer && strcmp(tccl_message_type(answer), "ok") == 0;
     bool refused = answer && !taken && json_is_true(json_object_get(answer, "refused"));
     const char *text = answer ? json_string_value(json_object_get(answer, "text")) : err->text;
     const char *why = text ? text : "no reason given";
     bool here = !answer && (!delivery->ask || !link_connected(delivery->ask));
     const json_t *last = json_array_get(delivery->ids, json_array_size(delivery->ids) - 1);
-    struct delivery ended = *delivery;
-    json_incref(ended.records);
-    json_incref(ended.ids);
+    journal->delivery = NULL;
     /* Where it was not the connection, the others need not wait for these. */
     if (!taken && !refused)
-        delivery->journal->behind = here ? 0 : json_integer_value(json_array_get(last, 0));
-    drop(delivery);
+        journal->behind = here ? 0 : json_integer_value(json_array_get(last, 0));
     if (taken || refused)
-        settle(&ended, answer, taken ? NULL : why);
+        settle(delivery, answer, taken ? NULL : why);
     else
-        keep(&ended, why);
-    json_decref(ended.records);
-    json_decref(ended.ids);
+        keep(delivery, why);
+    drop(delivery);
 }
 
 /* Sends records (borrowed); ids: theirs in the outbox, or NULL. */
@@ -319,7 +315,7 @@ void delivery_on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *journa
 
 void delivery_cancel(struct journal *journal)
 {
-    struct delivery *delivery = journal->delivery;
+    struct delivery *delivery = tccl_steal(journal->delivery);
     size_t i;
     json_t *record;
     if (!delivery)

@@ -180,9 +180,8 @@ void opening_again(struct journal *journal, const struct tccl_error *why)
     if (!*journal->closed.text)
         journal->closed = *why;
     metrics_works(journal->daemon->metrics, METRICS_STORE, false);
-    if (evtimer_pending(journal->opening, NULL))
-        return;
-    try_later(journal);
+    if (!evtimer_pending(journal->opening, NULL))
+        try_later(journal);
 }
 
 int opening_check(const struct journal *journal, struct tccl_error *err)

@@ -55,16 +55,15 @@ void telling_cancel(struct journal *journal)
 /* What came of it; said: the count that was told. */
 static void end_telling(struct journal *journal, bool heard, json_int_t said, const char *why)
 {
-    if (!heard)
+    if (!heard) {
         log_limited(&journal->trouble, "%lld lost records are not counted by %s yet: %s",
                     (long long)said, journal_home(journal) ? journal_home(journal) : "the store",
                     why);
-    if (heard && said > journal->told)
-        journal->told = said;
-    if (!heard) {
         look_later(journal);
         return;
     }
+    if (said > journal->told)
+        journal->told = said;
     journal->tell_ms = 0;
     look_after(journal, SOON_MS);
 }

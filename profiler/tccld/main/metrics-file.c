@@ -19,16 +19,11 @@ struct metrics_file {
     struct pool *pool; /* of one thread, which alone uses count */
     struct event *timer;
     struct metrics_count count;
-    bool busy;
     char written[PATH_MAX]; /* what is there now; "": nothing */
     time_t started;
     bool failing; /* and the log says so */
-};
-
-/* A round: made on the event loop, done in the thread. */
-struct writing {
-    struct metrics_file *file;
-    struct metrics *metrics;
+    /* A round: made on the event loop, done in the thread. */
+    struct metrics *metrics; /* NULL: none is under way */
     char path[PATH_MAX], machine[PATH_MAX], cache_dir[PATH_MAX];
     int failed;
     struct tccl_error err;
@@ -36,20 +31,14 @@ struct writing {
 
 static void run_writing(void *task)
 {
-    struct writing *writing = task;
-    struct metrics_file *file = writing->file;
-    metrics_count_profile(&file->count, writing->machine, writing->cache_dir);
+    struct metrics_file *file = task;
+    metrics_count_profile(&file->count, file->machine, file->cache_dir);
     metrics_look_at_machine(&file->count, time(NULL));
-    cleanup_free char *text = metrics_text(writing->metrics, &file->count.profile,
+    cleanup_free char *text = metrics_text(file->metrics, &file->count.profile,
                                            &file->count.machine_found, file->started, time(NULL));
-    writing->failed = text ? tccl_write_file(writing->path, 0644, text, strlen(text), &writing->err)
-                           : tccl_fail(&writing->err, "%s: out of memory", writing->path);
-}
-
-static void free_writing(struct writing *writing)
-{
-    metrics_free(writing->metrics);
-    free(writing);
+    file->err = (struct tccl_error){""};
+    file->failed = text ? tccl_write_file(file->path, 0644, text, strlen(text), &file->err)
+                        : tccl_fail(&file->err, "%s: out of memory", file->path);
 }
 
 void metrics_file_hurry(struct metrics_file *file)
@@ -59,21 +48,19 @@ void metrics_file_hurry(struct metrics_file *file)
 
 static void done_writing(void *task)
 {
-    struct writing *writing = task;
-    struct metrics_file *file = writing->file;
-    file->busy = false;
-    if (writing->failed && !file->failing)
-        log_line("MetricsFile: %s: tried again every %d s, without another line", writing->err.text,
+    struct metrics_file *file = task;
+    metrics_free(tccl_steal(file->metrics));
+    if (file->failed && !file->failing)
+        log_line("MetricsFile: %s: tried again every %d s, without another line", file->err.text,
                  METRICS_SECONDS);
-    if (!writing->failed) {
+    if (!file->failed) {
         if (file->failing)
-            log_line("MetricsFile: %s is written again", writing->path);
-        strcpy(file->written, writing->path);
+            log_line("MetricsFile: %s is written again", file->path);
+        strcpy(file->written, file->path);
     }
-    file->failing = writing->failed;
-    if (file->timer && strcmp(writing->path, file->daemon->conf->metrics_file) != 0)
+    file->failing = file->failed;
+    if (file->timer && strcmp(file->path, file->daemon->conf->metrics_file) != 0)
         metrics_file_hurry(file);
-    free_writing(writing);
 }
 
 /* A file of a tccld that has ended, or under an old name, would show numbers that stand still. */
@@ -88,18 +75,12 @@ static void remove_written(struct metrics_file *file)
 static void begin_writing(struct metrics_file *file)
 {
     const struct tccl_conf *conf = file->daemon->conf;
-    struct writing *writing = calloc(1, sizeof(*writing));
-    if (!writing)
-        return;
-    writing->file = file;
-    writing->metrics = metrics_copy(file->daemon->metrics);
-    strcpy(writing->path, conf->metrics_file);
-    strcpy(writing->machine, conf->machine);
-    strcpy(writing->cache_dir, conf->cache_dir);
-    file->busy =
-        writing->metrics && pool_submit(file->pool, run_writing, done_writing, writing) == 0;
-    if (!file->busy)
-        free_writing(writing);
+    file->metrics = metrics_copy(file->daemon->metrics);
+    strcpy(file->path, conf->metrics_file);
+    strcpy(file->machine, conf->machine);
+    strcpy(file->cache_dir, conf->cache_dir);
+    if (file->metrics && pool_submit(file->pool, run_writing, done_writing, file) != 0)
+        metrics_free(tccl_steal(file->metrics));
 }
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
@@ -107,14 +88,14 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
     struct metrics_file *file = argument;
     if (*file->daemon->conf->metrics_file)
         daemon_set(file->timer, METRICS_SECONDS * 1000);
-    if (file->busy)
+    if (file->metrics)
         return;
     if (strcmp(file->written, file->daemon->conf->metrics_file) != 0)
         remove_written(file);
-    if (!*file->daemon->conf->metrics_file)
-        file->failing = false;
     if (*file->daemon->conf->metrics_file)
         begin_writing(file);
+    else
+        file->failing = false;
 }
 
 struct metrics_file *metrics_file_new(struct daemon *daemon, struct tccl_error *err)

@@ -43,13 +43,6 @@ static struct tccl_profile *open_profile(const char *machine, const char *cache_
     return tccl_profile_open(cache_dir, id, &profile, NULL) == 0 ? profile : NULL;
 }
 
-static bool is_current(const struct metrics_count *count, const struct tccl_stamp *described,
-                       const struct tccl_stamp *sets, const struct tccl_stamp *chains)
-{
-    return count->profile.there && tccl_stamp_equal(described, &count->described) &&
-           tccl_stamp_equal(sets, &count->sets) && tccl_stamp_equal(chains, &count->chains);
-}
-
 void metrics_count_profile(struct metrics_count *count, const char *machine, const char *cache_dir)
 {
     struct tccl_profile *profile = open_profile(machine, cache_dir);
@@ -61,7 +54,8 @@ void metrics_count_profile(struct metrics_count *count, const char *machine, con
     struct tccl_stamp described = tccl_stamp_take(machine);
     struct tccl_stamp sets = stamp_below(folder, "sets.jsonl");
     struct tccl_stamp chains = stamp_below(folder, "chains");
-    if (!is_current(count, &described, &sets, &chains)) {
+    if (!count->profile.there || !tccl_stamp_equal(&described, &count->described) ||
+        !tccl_stamp_equal(&sets, &count->sets) || !tccl_stamp_equal(&chains, &count->chains)) {
         struct metrics_profile *counted = &count->profile;
         *counted = (struct metrics_profile){.there = true, .measured = tccl_profile_time(profile)};
         snprintf(counted->machine, sizeof(counted->machine), "%s", tccl_profile_id(profile));
