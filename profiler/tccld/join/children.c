@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/message.h"
 #include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
@@ -92,6 +93,17 @@ int report_read(const json_t *json, int first, struct report *report, struct tcc
     report->cause = report->reason ? tccl_message_reason(json) : TCCL_REASON_NONE;
     report->required = json_is_true(json_object_get(json, "required"));
     return 0;
+}
+
+json_t *report_new(const struct step *step, const char *type, int node)
+{
+    int64_t wait = step_is_open(step) ? step->end - tccl_now_ms() : 0;
+    cleanup_json json_t *message = tccl_message_new(type);
+    cleanup_json json_t *rest =
+        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", node,
+                  "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
+                  (json_int_t)(wait < 0 ? 0 : wait));
+    return json_object_update(message, rest) == 0 ? tccl_steal(message) : NULL;
 }
 
 /* The place of the sender below this node; NULL with err if it is not what its name says. */

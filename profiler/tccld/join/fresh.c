@@ -29,8 +29,7 @@ struct fresh {
     const struct tccl_table *found;
     struct tccl_table *recalled; /* found is that, */
     int64_t until_ms;            /* by then, of the thread's own time */
-    bool searching;
-    atomic_bool ending, stale; /* nobody wants it any more */
+    atomic_bool ending, stale;   /* nobody wants it any more */
 };
 
 /* What the thread has had of a processor: jobs may leave it little. */
@@ -92,7 +91,6 @@ static void on_searched(void *task)
 {
     struct fresh *fresh = task;
     const bool stale = atomic_exchange(&fresh->stale, false);
-    fresh->searching = false;
     if (!fresh->ending && !stale)
         own_found(fresh->daemon->own, &fresh->wanted, fresh->found);
     tccl_table_free(tccl_steal(fresh->recalled));
@@ -103,12 +101,12 @@ static void on_searched(void *task)
 
 void fresh_look(struct fresh *fresh)
 {
-    if (fresh && fresh->searching)
+    bool searches = fresh && pool_busy(fresh->pool) > 0;
+    if (searches)
         fresh->stale = !own_is_wanted(fresh->daemon->own, &fresh->wanted);
-    if (!fresh || fresh->searching || !own_wants(fresh->daemon->own, &fresh->wanted))
+    if (!fresh || searches || !own_wants(fresh->daemon->own, &fresh->wanted))
         return;
-    fresh->searching = pool_submit(fresh->pool, run_search, on_searched, fresh) == 0;
-    if (!fresh->searching)
+    if (pool_submit(fresh->pool, run_search, on_searched, fresh) != 0)
         json_decref(tccl_steal(fresh->wanted.model));
 }
 

@@ -42,7 +42,7 @@ struct presence {
     struct daemon *daemon;
     struct pool *pool;
     struct look look;
-    bool looking, ending;
+    bool ending;
     unsigned heard;   /* of the looks at slurmd's list, */
     unsigned checked; /* and that after which it was looked whether there is a profile */
     struct tccl_error no_profile;
@@ -189,8 +189,9 @@ static void answer_askers(struct presence *presence)
     int kept = 0;
     for (int i = 0; i < presence->n_askers; i++) {
         struct asker *asker = &presence->askers[i];
-        bool waits = presence->looking || (int)(presence->heard - asker->look) < 0;
-        if (waits && !presence->ending) {
+        bool waits = !presence->ending &&
+                     (pool_busy(presence->pool) > 0 || (int)(presence->heard - asker->look) < 0);
+        if (waits) {
             presence->askers[kept++] = *asker;
             continue;
         }
@@ -205,7 +206,6 @@ static void answer_askers(struct presence *presence)
 static void on_looked(void *task)
 {
     struct presence *presence = (struct presence *)((char *)task - offsetof(struct presence, look));
-    presence->looking = false;
     presence->looked_ms = tccl_now_ms();
     answer_askers(presence);
 }
@@ -223,18 +223,18 @@ static void start(struct presence *presence)
     const struct tccl_conf *conf = presence->daemon->conf;
     const char *own = getenv("SLURM_CONF");
     struct look *look = &presence->look;
-    if (presence->looking)
+    if (pool_busy(presence->pool) > 0)
         return;
     snprintf(look->node, sizeof(look->node), "%s", conf->node);
     snprintf(look->conf, sizeof(look->conf), "%s", own ? own : "");
     look->slurm_user = presence->daemon->users.slurm;
-    presence->looking = pool_submit(presence->pool, run_look, on_looked, look) == 0;
+    pool_submit(presence->pool, run_look, on_looked, look);
 }
 
 static bool is_fresh(struct presence *presence)
 {
     const struct tccl_slurmd *slurmd = &presence->look.slurmd;
-    bool fresh = !presence->looking && presence->looked_ms &&
+    bool fresh = pool_busy(presence->pool) == 0 && presence->looked_ms &&
                  tccl_now_ms() < presence->looked_ms + FRESH_MS &&
                  (!slurmd->pid || tccl_slurmd_runs(slurmd));
     if (!fresh)
@@ -256,7 +256,7 @@ void presence_ask(struct daemon *daemon, struct connection *connection, json_t *
     struct presence *presence = daemon->presence;
     unsigned look = wants_gpus(message) ? slurm_gpus_look(daemon->gpus) : 0;
     bool fresh = is_fresh(presence);
-    if (!look && (fresh || !presence->looking)) {
+    if (!look && (fresh || pool_busy(presence->pool) == 0)) {
         answer(presence, connection, message);
         return;
     }

@@ -51,21 +51,15 @@ static int put_question(struct probe *probe, int try)
 {
     struct step *step = probe->step;
     const char *name = step_name(step, probe->node);
-    int64_t now = tccl_now_ms(), wait = step->end - now;
-    cleanup_json json_t *message = tccl_message_new("here");
-    cleanup_json json_t *rest =
-        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", probe->node,
-                  "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
-                  (json_int_t)(wait < 0 ? 0 : wait));
-    if (!name || !rest || json_object_update(message, rest) != 0 ||
-        put_names(step, probe->node, message) != 0)
+    cleanup_json json_t *message = report_new(step, "here", probe->node);
+    if (!name || !message || put_names(step, probe->node, message) != 0)
         return -1;
     probe->tries[try] = (struct probe_try){.probe = probe};
     probe->tries[try].link = link_ask(step->steps->daemon, name, message, probe->deadline,
                                       on_answer, &probe->tries[try]);
     if (!probe->tries[try].link)
         return -1;
-    link_wait(probe->tries[try].link, probe->deadline - now);
+    link_wait(probe->tries[try].link, probe->deadline - tccl_now_ms());
     return 0;
 }
 

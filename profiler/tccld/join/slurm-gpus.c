@@ -53,7 +53,7 @@ struct slurm_gpus {
     void (*heard)(struct daemon *daemon, unsigned look);
     struct pool *pool;
     struct look look;
-    bool running, again;
+    bool again;
     unsigned number; /* of the look that runs, or was the last */
     struct tccl_gres list;
     struct tccl_error why; /* there is no list */
@@ -212,7 +212,6 @@ static void on_looked(void *task)
     struct slurm_gpus *gpus =
         (struct slurm_gpus *)((char *)task - offsetof(struct slurm_gpus, look));
     unsigned number = gpus->number;
-    gpus->running = false;
     gpus->why = gpus->look.why;
     gpus->absent = gpus->look.source.slurmd.pid == 0;
     gpus->list = gpus->look.list;
@@ -220,7 +219,7 @@ static void on_looked(void *task)
     if (gpus->again && gpus->heard)
         start(gpus);
     if (gpus->heard)
-        gpus->heard(gpus->daemon, gpus->running ? number : gpus->number);
+        gpus->heard(gpus->daemon, pool_busy(gpus->pool) > 0 ? number : gpus->number);
 }
 
 static void start(struct slurm_gpus *gpus)
@@ -234,8 +233,7 @@ static void start(struct slurm_gpus *gpus)
     snprintf(look->conf, sizeof(look->conf), "%s", own ? own : "");
     gpus->again = false;
     gpus->number++;
-    gpus->running = pool_submit(gpus->pool, run_look, on_looked, look) == 0;
-    if (gpus->running)
+    if (pool_submit(gpus->pool, run_look, on_looked, look) == 0)
         return;
     gpus->absent = false;
     gpus->why = (struct tccl_error){""};
@@ -246,11 +244,11 @@ unsigned slurm_gpus_look(struct slurm_gpus *gpus)
 {
     if (gpus->daemon->alone)
         return 0;
-    if (!gpus->running)
+    if (pool_busy(gpus->pool) == 0)
         start(gpus);
     else
         gpus->again = true;
-    return gpus->running ? gpus->number + gpus->again : 0;
+    return pool_busy(gpus->pool) > 0 ? gpus->number + gpus->again : 0;
 }
 
 int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,

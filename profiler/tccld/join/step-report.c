@@ -20,15 +20,10 @@ enum { FAILURE_MS = 20000 };
 static json_t *new_message(const struct step *step, const struct merge *merge,
                            enum tccl_reason cause, const char *reason, struct tccl_error *err)
 {
-    int64_t wait = step_is_open(step) ? step->end - tccl_now_ms() : 0;
-    cleanup_json json_t *message = tccl_message_new("merge");
+    cleanup_json json_t *message = report_new(step, "merge", step->node);
     cleanup_json json_t *content = merge ? merge_to_json(merge, err) : json_object();
-    cleanup_json json_t *rest =
-        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", step->node,
-                  "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
-                  (json_int_t)(wait < 0 ? 0 : wait));
     if (!content || json_object_update(message, content) != 0 ||
-        json_object_update(message, rest) != 0 || (merge && claims_put(step, message) != 0) ||
+        (merge && claims_put(step, message) != 0) ||
         (!merge && (tccl_put_text(message, "reason", reason, 511) != 0 ||
                     tccl_message_put_reason(message, cause) != 0)) ||
         (step->required && json_object_set_new(message, "required", json_true()) != 0))

@@ -222,6 +222,8 @@ struct report {
 };
 /* first: the lowest index that its node may have. Returns 0, or -1 with err. reason is borrowed. */
 int report_read(const json_t *json, int first, struct report *report, struct tccl_error *err);
+/* Such a message of that type, of a node. A new reference; NULL without memory. */
+json_t *report_new(const struct step *step, const char *type, int node);
 
 /* step-report.c: what a node tells its parent: MERGE, with what is known of its range, or with a
  * reason why there is no ring, or why one that was given out is not on all nodes. */

@@ -20,7 +20,7 @@ struct reload {
     const struct conf_source *source;
     struct pool *pool;
     struct event *hangup;
-    bool busy, again; /* it is being read; SIGHUP has come since */
+    bool again; /* SIGHUP has come since it is being read */
     struct tccl_conf *conf;
     struct tccl_users users;
     struct tccl_error err;
@@ -119,7 +119,6 @@ static void begin(struct reload *reload);
 static void on_read(void *context)
 {
     struct reload *reload = context;
-    reload->busy = false;
     if (reload->conf && needs_restart(reload)) {
         tccl_fail(&reload->err, "Socket, BindAddr, Port, StateDir, RunDir, MungeSocket, TccldUser "
                                 "and the node's name change only when tccld is started again");
@@ -136,8 +135,7 @@ static void on_read(void *context)
 static void begin(struct reload *reload)
 {
     reload->again = false;
-    reload->busy = pool_submit(reload->pool, read_again, on_read, reload) == 0;
-    if (!reload->busy)
+    if (pool_submit(reload->pool, read_again, on_read, reload) != 0)
         log_line("configuration not reloaded, the old one stays in use: out of memory");
 }
 
@@ -145,7 +143,7 @@ static void on_hangup(evutil_socket_t signal UNUSED, short what UNUSED, void *ar
 {
     struct reload *reload = argument;
     reload->again = true;
-    if (!reload->busy)
+    if (pool_busy(reload->pool) == 0)
         begin(reload);
 }
 
