@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "check.h"
 #include "client/message.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
 #include "tccld/net/link.h"
 

@@ -2,7 +2,7 @@
 #include "tccld/join/built-sum.h"
 
 #include "check.h"
-#include "tccld/join/node-tree.h"
+#include "tccld/join/running.h"
 
 enum { MOST = 700 };
 static int lowest_ranks[MOST]; /* of each node; -1: not known */

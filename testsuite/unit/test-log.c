@@ -1,7 +1,7 @@
 /* Lines of tccld's log are UTF-8 without control characters, whatever texts from outside are in
  * them. */
 #include "check.h"
-#include "tccld/main/log.h"
+#include "tccld/main/daemon.h"
 
 TEST(lines)
 {

@@ -3,7 +3,6 @@
 #include "check.h"
 #include "doctor/doctor.h"
 #include "tccld/join/own.h"
-#include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 
 static int changes, lines; /* of what plans go by; in the log */

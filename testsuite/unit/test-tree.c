@@ -1,5 +1,5 @@
 /* The tree over the nodes of a step. */
-#include "tccld/join/node-tree.h"
+#include "tccld/join/running.h"
 
 #include "check.h"
 

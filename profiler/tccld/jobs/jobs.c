@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/command.h"
-#include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 
 struct job_question {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "tccld/journal/journal.h"
-#include "tccld/main/log.h"
 
 struct held {
     struct daemon *daemon;

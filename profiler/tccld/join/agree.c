@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "client/key.h"
 #include "client/message.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/net/link.h"
 
 enum { SECOND_MS = 1000, COMM_DIGITS = 16, WHY = 340 /* bytes of a reason */ };

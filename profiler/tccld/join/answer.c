@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/join/own.h"
 #include "tccld/join/planfile.h"
 #include "tccld/main/metrics.h"

@@ -18,7 +18,6 @@
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/built-sum.h"
 #include "tccld/join/evidence-file.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/link.h"
 

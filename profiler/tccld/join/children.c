@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
 
 const char child_hung_up[] =

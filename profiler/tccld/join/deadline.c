@@ -3,7 +3,6 @@
 #include "tccld/join/step.h"
 
 #include "base/clock.h"
-#include "tccld/join/node-tree.h"
 
 enum {
     MERGING_MS = 1000, /* before the end, but not more than two fifths of T */

@@ -14,7 +14,6 @@
 #include "client/message.h"
 #include "client/step-fields.h"
 #include "tccld/join/step-outcome.h"
-#include "tccld/main/log.h"
 
 enum { FILE_MOST = 4 << 20, STOP_MS = 1000 };
 #define FORMAT "tccl-evidence"

@@ -1,7 +1,7 @@
 /* fresh.c: judging again what a profile has finds most of what there is on links that carry less
  * (unit/narrowed), but a ring that was no candidate while all links were whole may be the best one
  * now. Steps do not wait for it. */
-#include "tccld/join/fresh.h"
+#include "tccld/join/nic-links.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

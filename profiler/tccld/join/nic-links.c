@@ -16,9 +16,7 @@
 #include "base/clock.h"
 #include "discover/sysfs.h"
 #include "doctor/doctor.h"
-#include "tccld/join/fresh.h"
 #include "tccld/join/own.h"
-#include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 #include "tccld/main/threads.h"
 

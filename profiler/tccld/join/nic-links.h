@@ -29,3 +29,16 @@ struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err);
 /* Looks now, at all of it; where a look is under way behind that. */
 void nic_links_hurry(struct nic_links *links);
 void nic_links_free(struct nic_links *links); /* NULL is fine */
+
+/* fresh.c: a search for rings on this node as it is now, where those of the profile, judged again,
+ * may be far from the best. */
+
+struct fresh;
+
+/* Searches in a thread of its own that leaves the processor to others. NULL with err. */
+struct fresh *fresh_new(struct daemon *daemon, struct tccl_error *err);
+/* Begins with the next GPU set that own_wants names, if none is being searched: by the model where
+ * one made the profile, else by what was measured (search/recall.h), for a minute at most. NULL is
+ * fine. */
+void fresh_look(struct fresh *fresh);
+void fresh_free(struct fresh *fresh); /* NULL is fine */

@@ -1,5 +1,4 @@
 /* A node's place in the tree follows from its index and the number of nodes alone. */
-#include "tccld/join/node-tree.h"
 
 #include "base/cleanup.h"
 #include "client/message.h"

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
 
 enum {

@@ -15,7 +15,6 @@
 #include "client/message.h"
 #include "client/step-fields.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/join/planfile.h"
 #include "tccld/main/run-dir.h"
 

@@ -15,7 +15,6 @@
 #include "ring/groups.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/daemon.h"
-#include "tccld/main/log.h"
 #include "tccld/net/connection.h"
 
 /* Whom joint choices were made for in this second (joint.c). */
@@ -290,7 +289,23 @@ const struct tccl_group_choice *joint_choice(struct running *running,
 /* The step has ended, or is about to be forgotten. */
 void joint_drop(struct running *running, const struct running_step *step);
 
-/* node-tree.c: AGREE and BUILT go up the tree. */
+/* node-tree.c: the tree over the nodes of a step, by index: node 0 is the root; the parent of a
+ * node is its index with the lowest non-zero digit, in base TREE_FAN, set to 0. So each node heads
+ * a contiguous range, and the depth is log N in that base. AGREE and BUILT go up the tree. */
+
+enum { TREE_FAN = 16 };
+
+/* How many children a node has. */
+int node_tree_children(int node, int n_nodes);
+/* The parent's index; -1 for the root. */
+int node_tree_parent(int node);
+/* 0 for the root. */
+int node_tree_depth(int node);
+/* The node behind the last one of the range that node heads: [node, end). */
+int node_tree_end(int node, int n_nodes);
+/* The child of node after child (give node itself for the first), ascending; -1 after the last. The
+ * ranges of the children follow on each other. */
+int node_tree_next_child(int node, int child, int n_nodes);
 
 /* A message to the node above, of this node's range. A new reference; NULL without memory. */
 json_t *node_tree_message(const struct running_step *step, const char *type);

@@ -16,7 +16,6 @@
 #include "gres/gres.h"
 #include "gres/slurm-conf.h"
 #include "profile/stamp.h"
-#include "tccld/main/log.h"
 
 enum {
     LIST_MS = 10000, /* for slurmd -G, which may wait for the driver */

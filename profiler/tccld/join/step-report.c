@@ -10,7 +10,6 @@
 #include "client/message.h"
 #include "client/step-fields.h"
 #include "tccld/jobs/jobs.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
 
 /* For the parent to hear of a failure, when the PLAN is of no use any more. */

@@ -11,7 +11,6 @@
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/evidence-file.h"
-#include "tccld/join/node-tree.h"
 #include "tccld/join/step.h"
 
 bool step_enter(struct step *step, enum step_event event)

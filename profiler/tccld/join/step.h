@@ -14,7 +14,6 @@
 #include "tccld/join/step-outcome.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/daemon.h"
-#include "tccld/main/log.h"
 #include "tccld/net/connection.h"
 #include "tccld/net/link.h"
 

@@ -10,7 +10,7 @@
 
 #include "client/key.h"
 #include "tccld/journal/journal.h"
-#include "tccld/main/log.h"
+#include "tccld/main/daemon.h"
 #include "tccld/main/run-dir.h"
 
 /* believed.c: what time it is, as far as records go by it. */

@@ -1,7 +1,7 @@
 /* Lines on standard error, for journald or a log file. Texts from outside may be in them, so
  * control characters are replaced, those that hide text, and what is no UTF-8: journald shows no
  * line with such bytes. */
-#include "tccld/main/log.h"
+#include "tccld/main/daemon.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "tccld/main/log.h"
 
 enum { STOP_MS = 5000 };
 

@@ -11,7 +11,6 @@
 #include "tccld/join/nic-links.h"
 #include "tccld/join/running.h"
 #include "tccld/journal/journal.h"
-#include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/resolver.h"
 

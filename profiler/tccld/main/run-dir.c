@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tccld/main/log.h"
+#include "tccld/main/daemon.h"
 #include "tccld/main/threads.h"
 
 enum { QUEUE = 16 };

@@ -5,7 +5,7 @@
 
 #include <event2/bufferevent.h>
 
-#include "tccld/main/log.h"
+#include "tccld/main/daemon.h"
 #include "tccld/net/front.h"
 #include "tccld/net/share.h"
 

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "client/frame.h"
 #include "client/message.h"
-#include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/link.h"
 #include "tccld/net/resolver.h"

@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tccld/main/daemon.h"
-#include "tccld/main/log.h"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* Linux 6.16 */

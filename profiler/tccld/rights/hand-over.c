@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "tccld/main/log.h"
+#include "tccld/main/daemon.h"
 
 enum { DEEPEST = 8 };
 

@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "client/credential.h"
 #include "client/frame.h"
-#include "tccld/main/log.h"
+#include "tccld/main/daemon.h"
 
 enum { TRANSFER_MS = 10000, STACK = 512 * 1024 };
 
