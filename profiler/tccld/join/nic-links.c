@@ -37,7 +37,7 @@ struct nic_links {
     int until_since;                  /* looks until that is looked at again */
     struct tccl_since said;           /* what is worse, as the log had it last */
     int64_t said_ms;
-    bool ending, hurried; /* hurried: all of it is looked at next, at once */
+    bool looking, ending, hurried; /* hurried: all of it is looked at next, at once */
 };
 
 /* ---- in the thread ---- */
@@ -166,6 +166,7 @@ static void on_time(evutil_socket_t fd, short what, void *argument);
 static void on_looked(void *task)
 {
     struct nic_links *links = task;
+    links->looking = false;
     if (links->ending)
         return;
     own_links(links->daemon->own, &links->down);
@@ -179,13 +180,13 @@ static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument
 {
     struct nic_links *links = argument;
     fresh_look(links->daemon->fresh);
-    if (pool_busy(links->pool) > 0)
+    if (links->looking)
         return;
     links->with_since = links->hurried || --links->until_since <= 0;
     snprintf(links->machine, sizeof(links->machine), "%s", links->daemon->conf->machine);
     snprintf(links->cache_dir, sizeof(links->cache_dir), "%s", links->daemon->conf->cache_dir);
-    if (pool_submit(links->pool, run_look, on_looked, links) == 0)
-        links->hurried = false;
+    links->looking = pool_submit(links->pool, run_look, on_looked, links) == 0;
+    links->hurried = links->hurried && !links->looking;
 }
 
 void nic_links_hurry(struct nic_links *links)
