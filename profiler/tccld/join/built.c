@@ -41,7 +41,7 @@ struct verdict {
     struct running_step *step;
     int rank; /* of this node */
     char text[BUILT_TEXT + 1];
-    int lowest;             /* rank in NCCL of this node's processes; -1: not known */
+    int64_t lowest;         /* rank in NCCL of this node's processes; -1: not known */
     bool begun;             /* a communicator has been given the ring */
     struct figures figures; /* of node 0's first rank */
     struct below *below;
@@ -105,7 +105,7 @@ static void add_up(const struct verdict *verdict, struct built_sum *sum)
 {
     built_sum_begin(sum, verdict->step->node);
     built_sum_put(sum, 1, verdict->rank, verdict->text);
-    built_sum_put_rank(sum, verdict->lowest);
+    built_sum_put_rank(sum, (int)verdict->lowest);
     sum->later = verdict->step->later;
     if (verdict->step->slowed)
         snprintf(sum->slowed, sizeof(sum->slowed), "%s", verdict->step->slowed);
@@ -485,7 +485,7 @@ static void hear(struct running *running, struct running_step *step, const struc
     verdict->begun = true;
     if (said->rank > verdict->rank) {
         take_word(verdict, said->rank, said->text);
-        verdict->lowest = (int)said->lowest;
+        verdict->lowest = said->lowest;
         running_built(running, step, rings_built(said->rank, said->text), step->nccl);
     }
     save(verdict);
