@@ -117,7 +117,6 @@ void confirmation_put_checked(struct daemon *daemon, json_t *record,
 static void end(void)
 {
     running_free(daemon_.running);
-    agree_free(daemon_.agreements);
     FUZZ_CHECK(held == 0);
     event_base_free(daemon_.base);
     own_free(daemon_.own);
@@ -148,7 +147,6 @@ static void begin(void)
     daemon_.own = own_new();
     daemon_.base = event_base_new();
     daemon_.running = running_new(&daemon_);
-    daemon_.agreements = agree_new(&daemon_);
     begin_step(&key, 1);
     begin_step(&wide, 3);
     atexit(end);

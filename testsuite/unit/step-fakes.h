@@ -345,7 +345,7 @@ void built_end(struct running *running, struct running_step *step, bool silent)
 void built_drop(struct running_step *step)
 {
 }
-void agree_drop(struct agreements *agreements, const struct running_step *step)
+void agree_drop(struct running *running, const struct running_step *step)
 {
 }
 

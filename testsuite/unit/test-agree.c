@@ -275,7 +275,7 @@ static void begin(int count)
         node->step.key = (struct tccl_step_key){.cluster = "c", .job = 7};
         node->daemon.conf = &node->conf;
         node->daemon.running = &node->running;
-        node->daemon.agreements = agree_new(&node->daemon);
+        TAILQ_INIT(&node->running.agreements);
         snprintf(node->conf.node, sizeof(node->conf.node), "n%d", i + 1);
         snprintf(node->names, sizeof(node->names), "n[1-%d]", count);
         snprintf(node->parent, sizeof(node->parent), "n%d", node_tree_parent(i) + 1);
@@ -287,7 +287,7 @@ static void begin(int count)
 static void end(void)
 {
     for (int i = 0; i < n_nodes; i++)
-        agree_free(nodes[i].daemon.agreements);
+        agree_drop(&nodes[i].running, &nodes[i].step);
     CHECK_INT(n_timers, 0);
     while (n_links > 0)
         link_cancel(links[0]);

@@ -28,7 +28,7 @@ struct place {
 /* Of one communicator of a step. */
 struct agreement {
     TAILQ_ENTRY(agreement) link;
-    struct agreements *all;
+    struct running *running;
     struct running_step *step;
     uint64_t comm;
     int64_t begun;     /* its first word on any node of this range, tccl_now_ms */
@@ -39,22 +39,6 @@ struct agreement {
     int n_places;
     struct place places[]; /* the first one is this node */
 };
-
-struct agreements {
-    struct daemon *daemon;
-    TAILQ_HEAD(, agreement) list; /* the oldest first */
-    int count;
-};
-
-struct agreements *agree_new(struct daemon *daemon)
-{
-    struct agreements *agreements = calloc(1, sizeof(*agreements));
-    if (!agreements)
-        return NULL;
-    agreements->daemon = daemon;
-    TAILQ_INIT(&agreements->list);
-    return agreements;
-}
 
 /* ---- Answers ---- */
 
@@ -85,8 +69,8 @@ static void answer_all(struct agreement *agreement)
 
 static void drop(struct agreement *agreement)
 {
-    TAILQ_REMOVE(&agreement->all->list, agreement, link);
-    agreement->all->count--;
+    TAILQ_REMOVE(&agreement->running->agreements, agreement, link);
+    agreement->running->n_agreements--;
     if (agreement->up)
         link_cancel(agreement->up);
     daemon_drop(agreement->timer);
@@ -96,16 +80,9 @@ static void drop(struct agreement *agreement)
     free(agreement);
 }
 
-void agree_free(struct agreements *agreements)
+void agree_drop(struct running *running, const struct running_step *step)
 {
-    while (agreements && !TAILQ_EMPTY(&agreements->list))
-        drop(TAILQ_FIRST(&agreements->list));
-    free(agreements);
-}
-
-void agree_drop(struct agreements *agreements, const struct running_step *step)
-{
-    struct agreement *agreement = agreements ? TAILQ_FIRST(&agreements->list) : NULL, *next;
+    struct agreement *agreement = TAILQ_FIRST(&running->agreements), *next;
     for (; agreement; agreement = next) {
         next = TAILQ_NEXT(agreement, link);
         if (agreement->step == step)
@@ -124,12 +101,12 @@ static void forget(struct agreement *agreement)
 }
 
 /* Is one more of that user's admitted? Makes room for it. */
-static bool admit(struct agreements *agreements, uid_t user)
+static bool admit(struct running *running, uid_t user)
 {
     struct agreement *agreement, *oldest = NULL;
     int kept = 0, begun = 0;
     int64_t now = tccl_now_ms();
-    TAILQ_FOREACH(agreement, &agreements->list, link)
+    TAILQ_FOREACH(agreement, &running->agreements, link)
     {
         if (agreement->step->uid != user)
             continue;
@@ -141,8 +118,8 @@ static bool admit(struct agreements *agreements, uid_t user)
         return false;
     if (kept >= AGREE_USER)
         forget(oldest);
-    else if (agreements->count >= AGREE_MOST)
-        forget(TAILQ_FIRST(&agreements->list));
+    else if (running->n_agreements >= AGREE_MOST)
+        forget(TAILQ_FIRST(&running->agreements));
     return true;
 }
 
@@ -159,39 +136,38 @@ static void begun_before(struct agreement *agreement, int64_t age_ms)
                (agreement->step->node == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS) - age_ms);
 }
 
-static struct agreement *begin(struct agreements *agreements, struct running_step *step,
-                               uint64_t comm)
+static struct agreement *begin(struct running *running, struct running_step *step, uint64_t comm)
 {
     size_t places = (size_t)node_tree_children(step->node, step->n_nodes) + 1;
     struct agreement *agreement = calloc(1, sizeof(*agreement) + places * sizeof(struct place));
     if (!agreement)
         return NULL;
-    agreement->timer = evtimer_new(agreements->daemon->base, on_timer, agreement);
+    agreement->timer = evtimer_new(running->daemon->base, on_timer, agreement);
     if (!agreement->timer) {
         free(agreement);
         return NULL;
     }
-    agreement->all = agreements;
+    agreement->running = running;
     agreement->step = step;
     agreement->comm = comm;
     agreement->begun = INT64_MAX;
     for (int c = step->node; c >= 0; c = node_tree_next_child(step->node, c, step->n_nodes))
         agreement->places[agreement->n_places++].node = c;
-    TAILQ_INSERT_TAIL(&agreements->list, agreement, link);
-    agreements->count++;
+    TAILQ_INSERT_TAIL(&running->agreements, agreement, link);
+    running->n_agreements++;
     begun_before(agreement, 0);
     return agreement;
 }
 
 /* NULL with err: there are too many. */
-static struct agreement *of_comm(struct agreements *agreements, struct running_step *step,
-                                 uint64_t comm, struct tccl_error *err)
+static struct agreement *of_comm(struct running *running, struct running_step *step, uint64_t comm,
+                                 struct tccl_error *err)
 {
     struct agreement *agreement;
-    TAILQ_FOREACH(agreement, &agreements->list, link)
+    TAILQ_FOREACH(agreement, &running->agreements, link)
     if (agreement->comm == comm && agreement->step == step)
         return agreement;
-    agreement = admit(agreements, step->uid) ? begin(agreements, step, comm) : NULL;
+    agreement = admit(running, step->uid) ? begin(running, step, comm) : NULL;
     if (!agreement)
         tccl_fail(err, "more than %d communicators within a second", AGREE_SECOND);
     return agreement;
@@ -246,7 +222,7 @@ static void send_up(struct agreement *agreement)
         json_object_set_new(message, "age_ms", json_integer(tccl_now_ms() - agreement->begun)) ==
             0 &&
         tccl_put_text(message, "why", will ? NULL : agreement->why, WHY) == 0)
-        agreement->up = link_ask(agreement->all->daemon, step->parent, message,
+        agreement->up = link_ask(agreement->running->daemon, step->parent, message,
                                  tccl_now_ms() + AGREE_TELL_MS, on_answer, agreement);
 }
 
@@ -341,7 +317,7 @@ void agree_hear(struct daemon *daemon, struct connection *connection,
     bool will;
     struct running_step *step = running_asked(daemon, connection, question, &err);
     struct agreement *agreement = step && read_word(question, &comm, &will, &err) == 0
-                                      ? of_comm(daemon->agreements, step, comm, &err)
+                                      ? of_comm(daemon->running, step, comm, &err)
                                       : NULL;
     if (!agreement) {
         connection_refuse(connection, err.text);
@@ -364,7 +340,7 @@ void agree_receive(struct daemon *daemon, struct connection *connection, json_t 
                 tccl_get_text(json, "comm", COMM_DIGITS, &text, &err) == 0 &&
                 tccl_get_int(json, "age_ms", 0, INT32_MAX, &age_ms, &err) == 0 &&
                 read_comm(text, &comm, &err) == 0
-            ? of_comm(daemon->agreements, step, comm, &err)
+            ? of_comm(daemon->running, step, comm, &err)
             : NULL;
     if (!agreement) {
         connection_refuse(connection, err.text);

@@ -218,7 +218,7 @@ static void forget(struct running *running, struct running_step *step)
 {
     built_drop(step);
     joint_drop(running, step);
-    agree_drop(running->daemon->agreements, step);
+    agree_drop(running, step);
     if (running->forgotten_ms < step->joined_ms)
         running->forgotten_ms = step->joined_ms;
     TAILQ_REMOVE(step->ended ? &running->past : &running->live, step, link);
@@ -375,6 +375,7 @@ struct running *running_new(struct daemon *daemon)
     TAILQ_INIT(&running->live);
     TAILQ_INIT(&running->past);
     TAILQ_INIT(&running->joints);
+    TAILQ_INIT(&running->agreements);
     running->save = event_new(daemon->base, -1, 0, on_save, running);
     running->place = event_new(daemon->base, -1, 0, alongside_on_place, running);
     running->look = event_new(daemon->base, -1, 0, alongside_on_look, running);

@@ -89,14 +89,15 @@ struct running {
     struct daemon *daemon;
     struct running_list live, past; /* the latest first */
     int count;
-    int64_t began_ms, forgotten_ms;    /* when the last one that was forgotten had joined */
-    int64_t swept, save_at;            /* tccl_now_ms; save_at: while save is pending */
-    int64_t latest;                    /* order of the latest one */
-    unsigned joins;                    /* of this tccld */
-    struct event *save, *place, *look; /* place, look: alongside.c */
-    int64_t looked;                    /* order of the last step that was looked at there */
-    TAILQ_HEAD(, joint) joints;        /* of all steps, the oldest first */
-    int n_joints;
+    int64_t began_ms, forgotten_ms;     /* when the last one that was forgotten had joined */
+    int64_t swept, save_at;             /* tccl_now_ms; save_at: while save is pending */
+    int64_t latest;                     /* order of the latest one */
+    unsigned joins;                     /* of this tccld */
+    struct event *save, *place, *look;  /* place, look: alongside.c */
+    int64_t looked;                     /* order of the last step that was looked at there */
+    TAILQ_HEAD(, joint) joints;         /* of all steps, the oldest first, */
+    TAILQ_HEAD(, agreement) agreements; /* as these (agree.c) */
+    int n_joints, n_agreements;
     struct joint_turns turns;
     struct log_limit trouble, lost;     /* lost: what was built (built.c) */
     struct log_limit collapsed, slowed; /* steps beside each other; those that ran before */
@@ -257,12 +258,8 @@ enum {
     AGREE_KEEP_MS = 60000 /* an answer is there for who comes later */
 };
 
-struct agreements;
-
-struct agreements *agree_new(struct daemon *daemon); /* NULL without memory */
-void agree_free(struct agreements *agreements);      /* NULL is fine */
 /* The step is about to be forgotten. */
-void agree_drop(struct agreements *agreements, const struct running_step *step);
+void agree_drop(struct running *running, const struct running_step *step);
 
 /* Handlers of AGREE: of the shim on this node, of a node right below this one. */
 lines_handler agree_hear;

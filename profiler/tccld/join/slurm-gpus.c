@@ -156,10 +156,10 @@ static void run_look(void *task)
     struct look *look = task;
     struct tccl_gres before = look->list;
     bool same = is_same(&look->source), failed = look->why.text[0] != '\0';
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, look->run_dir);
     if (!look->loaded) {
-        char path[PATH_MAX];
         int pid;
-        snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, look->run_dir);
         look->known_pid = 0;
         if (tccl_gres_load(&look->known, path, &pid, &look->known_started, NULL) == 0)
             look->known_pid = pid;
@@ -177,13 +177,10 @@ static void run_look(void *task)
             return;
     }
     tccl_gres_locate(&look->list, NULL);
-    if (!same || failed || !tccl_gres_equal(&before, &look->list)) {
-        /* For the next tccld and the plugin. They can do without. */
-        char path[PATH_MAX];
-        snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, look->run_dir);
+    /* For the next tccld and the plugin. They can do without. */
+    if (!same || failed || !tccl_gres_equal(&before, &look->list))
         tccl_gres_save(&look->list, path, look->source.slurmd.pid, look->source.slurmd.started,
                        NULL);
-    }
 }
 
 /* ---- on the event loop ---- */

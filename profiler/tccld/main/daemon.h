@@ -8,7 +8,6 @@
 #include "client/users.h"
 #include "tccld/main/threads.h"
 
-struct agreements;
 struct evidence;
 struct jobs;
 struct journal;
@@ -60,7 +59,6 @@ struct daemon {
     struct running *running;
     struct steps *steps;
     struct sweep *sweep;
-    struct agreements *agreements;
     struct evidence *evidence;
     struct metrics *metrics;
     struct metrics_file *metrics_file;

@@ -188,10 +188,9 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->own = own_new();
     daemon->replay = replay_new();
     daemon->shares = shares_new();
-    daemon->agreements = agree_new(daemon);
     daemon->metrics = metrics_new();
     if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own ||
-        !daemon->replay || !daemon->shares || !daemon->agreements || !daemon->metrics)
+        !daemon->replay || !daemon->shares || !daemon->metrics)
         return tccl_fail(err, "out of memory");
     if (daemon->monitor && monitor_watch(daemon->monitor, daemon->base, on_lost, parts, err) != 0)
         return -1;
@@ -251,7 +250,6 @@ static void end(struct parts *parts)
     steps_free(daemon->steps);
     running_free(daemon->running);
     evidence_free(daemon->evidence);
-    agree_free(daemon->agreements);
     jobs_free(daemon->jobs);
     journal_close(daemon->journal);
     metrics_file_free(daemon->metrics_file);

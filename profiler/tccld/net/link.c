@@ -26,7 +26,7 @@ enum { STALLED_MS = 100, DIAL_AGAIN_MS = 250, DIALS = 6 };
 struct link {
     struct daemon *daemon;
     int holders; /* the asker, until it is over, and each task under way */
-    bool over, found, connected, sealing, sealed, stalled;
+    bool started, over, found, connected, sealing, sealed, stalled;
     bool plain; /* no credential goes with it */
     bool heard; /* an answer has come, and is being opened */
     struct address address;
@@ -107,11 +107,16 @@ static void set_timer(struct link *link)
     daemon_set(link->timer, is_dialling && ms > DIAL_AGAIN_MS ? DIAL_AGAIN_MS : ms);
 }
 
+static void begin(struct link *link);
 static void connect_now(struct link *link);
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct link *link = argument;
+    if (!link->started) {
+        begin(link);
+        return;
+    }
     if (tccl_now_ms() < link->deadline) {
         if (link->stream && !link->connected)
             connect_now(link);
@@ -308,18 +313,11 @@ static void on_found(void *context, const struct address *address, const struct 
 }
 
 /* Starts when the asker is back on the event loop. */
-static void on_start(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
+static void begin(struct link *link)
 {
-    struct link *link = argument;
-    event_free(link->timer);
-    link->timer = NULL;
+    link->started = true;
     if (link->early.text[0]) {
         fail(link, link->early.reason, "%s", link->early.text);
-        return;
-    }
-    link->timer = evtimer_new(link->daemon->base, on_timer, link);
-    if (!link->timer) {
-        fail(link, TCCL_REASON_OVERLOAD, "out of memory");
         return;
     }
     set_timer(link);
@@ -335,7 +333,7 @@ static struct link *start(struct link link)
     *started = link;
     started->holders = 1;
     started->begun = tccl_now_ms();
-    started->timer = evtimer_new(link.daemon->base, on_start, started);
+    started->timer = evtimer_new(link.daemon->base, on_timer, started);
     if (!started->timer) {
         free(started);
         return NULL;
