@@ -66,34 +66,6 @@ static double own_gbps(const struct verdict *verdict)
     return at < 0 ? 0 : step->baselines[at].gbps;
 }
 
-/* A step that began here has ended. */
-static void count_figures(const struct verdict *verdict)
-{
-    const struct figures *figures = &verdict->figures;
-    const struct running_step *step = verdict->step;
-    double own = own_gbps(verdict);
-    if (step->node == 0 && verdict->ended_at && figures->samples > 0)
-        metrics_measured(verdict->running->daemon->metrics,
-                         figures->steered ? METRICS_RING
-                         : step->measure  ? METRICS_TRIAL
-                                          : METRICS_OWN,
-                         tccl_achieved_share(figures->best, figures->steered ? "rings" : "own",
-                                             tccl_built_word(verdict->told), step->gbps, own, own));
-}
-
-void built_drop(struct running_step *step)
-{
-    struct verdict *verdict = tccl_steal(step->verdict);
-    if (!verdict)
-        return;
-    count_figures(verdict);
-    if (verdict->up)
-        link_cancel(verdict->up);
-    daemon_drop(verdict->timer);
-    free(verdict->below);
-    free(verdict);
-}
-
 /* ---- What is known of a step ---- */
 
 static int end_of(const struct verdict *verdict, int node)
@@ -126,6 +98,45 @@ static struct below *below_of(const struct verdict *verdict, int node)
         if (verdict->below[i].node == node)
             return &verdict->below[i];
     return NULL;
+}
+
+/* ---- The end ---- */
+
+/* A step that began here has ended: what it achieved. Beside no other, with the ring as planned or
+ * with NCCL's own choice in its place, that is evidence. */
+static void count_figures(const struct verdict *verdict)
+{
+    const struct figures *figures = &verdict->figures;
+    const struct running_step *step = verdict->step;
+    struct daemon *daemon = verdict->running->daemon;
+    bool planned = figures->steered && verdict->told == TCCL_BUILT_YES;
+    double own = own_gbps(verdict);
+    struct built_sum sum;
+    if (!verdict->ended_at || figures->samples == 0)
+        return;
+    metrics_measured(daemon->metrics,
+                     figures->steered ? METRICS_RING
+                     : step->measure  ? METRICS_TRIAL
+                                      : METRICS_OWN,
+                     tccl_achieved_share(figures->best, figures->steered ? "rings" : "own",
+                                         tccl_built_word(verdict->told), step->gbps, own, own));
+    add_up(verdict, &sum);
+    if (step->subject && !sum.later && (planned || step->measure))
+        evidence_take(daemon, step, planned ? EVIDENCE_RING : EVIDENCE_OWN, figures->from,
+                      figures->best);
+}
+
+void built_drop(struct running_step *step)
+{
+    struct verdict *verdict = tccl_steal(step->verdict);
+    if (!verdict)
+        return;
+    count_figures(verdict);
+    if (verdict->up)
+        link_cancel(verdict->up);
+    daemon_drop(verdict->timer);
+    free(verdict->below);
+    free(verdict);
 }
 
 /* ---- In the record ---- */
@@ -346,21 +357,6 @@ static void arm(struct verdict *verdict, int64_t at)
         daemon_set(verdict->timer, at - tccl_now_ms());
 }
 
-/* The step has ended: what it achieved beside no other, with the ring as planned or with NCCL's own
- * choice in its place, is evidence. */
-static void conclude(const struct verdict *verdict)
-{
-    const struct running_step *step = verdict->step;
-    const struct figures *figures = &verdict->figures;
-    bool planned = figures->steered && verdict->told == TCCL_BUILT_YES;
-    struct built_sum sum;
-    add_up(verdict, &sum);
-    if (verdict->ended_at && figures->samples > 0 && step->subject && !sum.later &&
-        (planned || step->measure))
-        evidence_take(verdict->running->daemon, step, planned ? EVIDENCE_RING : EVIDENCE_OWN,
-                      figures->from, figures->best);
-}
-
 /* Something is due, or has changed. Frees a step of which nothing more is expected. */
 static void advance(struct verdict *verdict)
 {
@@ -375,10 +371,9 @@ static void advance(struct verdict *verdict)
     }
     bool done = verdict->ended_at && built_sum_is_whole(&sum) && same_sum(&sum, &verdict->sent);
     int64_t at = verdict->up ? INT64_MAX : due(verdict, &sum);
-    if (!verdict->up && (done || verdict->gone_at <= now)) {
-        conclude(verdict);
+    if (!verdict->up && (done || verdict->gone_at <= now))
         built_drop(verdict->step);
-    } else
+    else
         arm(verdict, at < verdict->gone_at ? at : verdict->gone_at);
 }
 
@@ -623,7 +618,6 @@ void built_end(struct running *running, struct running_step *step, bool silent)
     if (!step->ring) {
         verdict->ended_at = tccl_now_ms();
         put_news(verdict);
-        conclude(verdict);
         built_drop(step);
         return;
     }
