@@ -97,17 +97,14 @@ void tccl_achieved_free(struct tccl_achieved *achieved)
         moved_ ? 0 : -1;                                                                           \
     })
 
-/* As the shim has them: what a user may say in its place makes no group of its own. */
-static int64_t size_of(int64_t from)
-{
-    return from >= LARGE ? LARGE : from >= LARGE / 4 ? LARGE / 4 : LARGE / 16;
-}
-
 /* Nodes and GPUs have 30 bits each (client/step-fields.c). -1: out of memory. */
 static int find_group(struct tccl_achieved *achieved, const struct tccl_facts *facts)
 {
     int count = achieved->classes.count;
-    int64_t from = size_of(facts->achieved_from);
+    /* As the shim has them: what a user may say in its place makes no group of its own. */
+    int64_t from = facts->achieved_from >= LARGE       ? LARGE
+                   : facts->achieved_from >= LARGE / 4 ? LARGE / 4
+                                                       : LARGE / 16;
     uint64_t tag = (uint64_t)facts->n_nodes << 32 | (uint64_t)facts->gpus << 2 |
                    (unsigned)((from > LARGE / 16) + (from > LARGE / 4));
     if (MORE(achieved->groups, count, achieved->groups_room) != 0)

@@ -65,15 +65,6 @@ static int read_job(const json_t *json, struct tccl_wanted_job *job, struct tccl
                : tccl_fail(err, "filter: each of jobs must be an object with a job");
 }
 
-/* Adds a job that is not in the list yet. Its members are all numbers, without gaps. */
-static void add_wanted(struct tccl_filter *filter, const struct tccl_wanted_job *job)
-{
-    for (int i = 0; i < filter->n_jobs; i++)
-        if (memcmp(&filter->jobs[i], job, sizeof(*job)) == 0)
-            return;
-    filter->jobs[filter->n_jobs++] = *job;
-}
-
 static int list_jobs(const json_t *json, struct tccl_filter *filter, struct tccl_error *err)
 {
     struct tccl_wanted_job job;
@@ -85,7 +76,12 @@ static int list_jobs(const json_t *json, struct tccl_filter *filter, struct tccl
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         if (read_job(json_array_get(jobs, i), &job, err) != 0)
             return -1;
-        add_wanted(filter, &job);
+        /* None twice. Its members are all numbers, without gaps. */
+        int known = 0;
+        while (known < filter->n_jobs && memcmp(&filter->jobs[known], &job, sizeof(job)) != 0)
+            known++;
+        filter->jobs[known] = job;
+        filter->n_jobs += known == filter->n_jobs;
     }
     return 0;
 }
@@ -295,16 +291,6 @@ static void write_from(struct query *query, const struct tccl_filter *filter, in
         add_value(query, " LIMIT ?", most);
 }
 
-/* A row without figures costs little more than if nobody asked for them. */
-static void write_each(FILE *sql, unsigned looks)
-{
-    fputs("sum(CASE WHEN achieved_gbps > 0 THEN tccl_each(", sql);
-    write_columns(sql, looks, NULL);
-    fputs(") ELSE tccl_each(", sql);
-    write_columns(sql, looks & ~TCCL_LOOK_FIGURES, NULL);
-    fputs(") END)", sql);
-}
-
 /* By one of those two indexes SQLite reads rows in order; by others it sorts them first. */
 sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
                                   unsigned looks, int most, struct tccl_error *err)
@@ -315,10 +301,15 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
     if (!query || !(query->sql = open_memstream(&sql, &size)))
         return tccl_fail_null(err, "out of memory for a query");
     fputs("SELECT ", query->sql);
-    if (looks)
-        write_each(query->sql, looks);
-    else
+    if (looks) { /* a row without figures costs little more than if nobody asked for them */
+        fputs("sum(CASE WHEN achieved_gbps > 0 THEN tccl_each(", query->sql);
+        write_columns(query->sql, looks, NULL);
+        fputs(") ELSE tccl_each(", query->sql);
+        write_columns(query->sql, looks & ~TCCL_LOOK_FIGURES, NULL);
+        fputs(") END)", query->sql);
+    } else {
         write_columns(query->sql, filter->looks, filter);
+    }
     if (looks && filter->jobs) {
         fputs(" FROM (SELECT ", query->sql);
         write_columns(query->sql, looks, NULL);

@@ -59,23 +59,17 @@ void tccl_nodestats_free(struct tccl_nodestats *stats)
     free(stats);
 }
 
-/* The number of a shape. -1 if out of memory. */
-static int find_shape(struct tccl_nodestats *stats, const char *kind, uint64_t tag)
-{
-    int count = stats->shapes.count;
-    double *best = tccl_room_for(stats->best, count, &stats->best_room, sizeof(*best));
-    if (!best)
-        return -1;
-    stats->best = best;
-    best[count] = 0;
-    return tccl_texts_number(&stats->shapes, kind, strlen(kind), tag);
-}
-
 int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *facts)
 {
     double gbps = fmax(facts->alone_gbps, facts->gbps);
     uint64_t size = (uint64_t)facts->n_nodes << 32 | (uint32_t)facts->gpus;
-    int count = stats->lists.count, shape = find_shape(stats, facts->node_class, size);
+    int count = stats->lists.count, shapes = stats->shapes.count;
+    double *best = tccl_room_for(stats->best, shapes, &stats->best_room, sizeof(*best));
+    if (!best)
+        return -1;
+    stats->best = best;
+    best[shapes] = 0;
+    int shape = tccl_texts_number(&stats->shapes, facts->node_class, strlen(facts->node_class), size);
     struct group *groups =
         tccl_room_for(stats->groups, count, &stats->groups_room, sizeof(*groups));
     if (shape < 0 || !groups)
@@ -87,11 +81,10 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
         return -1;
     if (number == count)
         groups[number] = (struct group){.shape = shape};
-    double *best = &stats->best[shape];
     groups[number].gbps += gbps;
     groups[number].top = fmax(groups[number].top, gbps);
     groups[number].steps++;
-    *best = fmax(*best, gbps);
+    best[shape] = fmax(best[shape], gbps);
     return 0;
 }
 

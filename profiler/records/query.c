@@ -34,15 +34,6 @@ static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
                                           : json_integer(sqlite3_column_int64(row, i));
 }
 
-static int show_share(json_t *record)
-{
-    double share = tccl_achieved_share(
-        tccl_real_of(record, "achieved_gbps"), tccl_text_of(record, "achieved_with"),
-        tccl_text_of(record, "built"), tccl_real_of(record, "gbps"),
-        tccl_real_of(record, "nccl_gbps"), tccl_real_of(record, "baseline_gbps"));
-    return json_object_set_new(record, "achieved_share", json_real(share));
-}
-
 /* What NCCL built may be the better answer. */
 static int show_built(json_t *record)
 {
@@ -75,7 +66,14 @@ static json_t *read_record(sqlite3_stmt *row)
     int64_t arrived = sqlite3_column_int64(row, place);
     if (arrived && json_object_set_new(record, "arrived", json_integer(arrived)) != 0)
         return NULL;
-    return show_share(record) == 0 && show_built(record) == 0 ? tccl_steal(record) : NULL;
+    double share = tccl_achieved_share(
+        tccl_real_of(record, "achieved_gbps"), tccl_text_of(record, "achieved_with"),
+        tccl_text_of(record, "built"), tccl_real_of(record, "gbps"),
+        tccl_real_of(record, "nccl_gbps"), tccl_real_of(record, "baseline_gbps"));
+    return json_object_set_new(record, "achieved_share", json_real(share)) == 0 &&
+                   show_built(record) == 0
+               ? tccl_steal(record)
+               : NULL;
 }
 
 /* The whole record of a row. NULL: with err, or, if err is empty, out of memory. */

@@ -175,16 +175,6 @@ int tccl_records_put_misdated(struct tccl_records *records, const json_t *record
     return rc;
 }
 
-static int attach(struct tccl_records *records, const char *path, struct tccl_error *err)
-{
-    cleanup_stmt sqlite3_stmt *statement = NULL;
-    return tccl_store_prepare(records, "ATTACH ?1 AS other", &statement, err) == 0 &&
-                   sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC) == SQLITE_OK &&
-                   sqlite3_step(statement) == SQLITE_DONE
-               ? 0
-               : tccl_store_fail(records, err);
-}
-
 int tccl_records_copy(struct tccl_records *records, const char *path, struct tccl_error *err)
 {
     cleanup_free char *copy =
@@ -194,8 +184,12 @@ int tccl_records_copy(struct tccl_records *records, const char *path, struct tcc
                  " INSERT OR IGNORE INTO builds ($built, step_start, built_rank, record_start)"
                  " SELECT $built, step_start, built_rank, record_start FROM other.builds; COMMIT",
                  err);
-    if (!copy || attach(records, path, err) != 0)
+    cleanup_stmt sqlite3_stmt *attach = NULL;
+    if (!copy || tccl_store_prepare(records, "ATTACH ?1 AS other", &attach, err) != 0)
         return -1;
+    if (sqlite3_bind_text(attach, 1, path, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_step(attach) != SQLITE_DONE)
+        return tccl_store_fail(records, err);
     int rc = tccl_store_execute(records, copy, err);
     if (rc != 0)
         tccl_store_execute(records, "ROLLBACK", NULL);

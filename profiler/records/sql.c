@@ -116,24 +116,18 @@ static const char *expand_mark(FILE *out, const char *text)
     return text + length;
 }
 
-static void expand(FILE *out, const char *text)
+char *tccl_sql(const char *text, struct tccl_error *err)
 {
-    while (*text) {
+    char *sql = NULL;
+    size_t size;
+    FILE *out = open_memstream(&sql, &size);
+    while (out && *text) {
         size_t plain = strcspn(text, "$");
         fwrite(text, 1, plain, out);
         text += plain;
         if (*text)
             text = expand_mark(out, text);
     }
-}
-
-char *tccl_sql(const char *text, struct tccl_error *err)
-{
-    char *sql = NULL;
-    size_t size;
-    FILE *out = open_memstream(&sql, &size);
-    if (out)
-        expand(out, text);
     if (out && fclose(out) == 0)
         return sql;
     free(sql);

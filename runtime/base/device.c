@@ -80,17 +80,6 @@ static int bus_of(const struct cuda *cuda, int ordinal, tccl_bus *bus, struct tc
     return 0;
 }
 
-static int ask_cuda(int ordinal, tccl_bus *bus, struct tccl_error *why)
-{
-    struct cuda cuda;
-    if (find_runtime(&cuda))
-        return bus_of(&cuda, ordinal, bus, why);
-    /* NCCL starts the driver too. */
-    if (find_driver(&cuda) && cuda.start(0) == 0)
-        return bus_of(&cuda, ordinal, bus, why);
-    return tccl_fail(why, "CUDA is not loaded");
-}
-
 /* ---- NVML ---- */
 
 typedef void *device;
@@ -172,13 +161,17 @@ int shim_device_bus(int ordinal, tccl_bus *bus, struct tccl_error *why)
     unsigned mig = 0, pending = 0;
     char text[TCCL_BUS_TEXT];
     const struct nvml *nvml;
+    struct cuda cuda;
     device gpu;
     if (ordinal < 0 || ordinal >= ORDINALS)
         return tccl_fail(why, "there is no CUDA device %d", ordinal);
     *bus = __atomic_load_n(&known[ordinal], __ATOMIC_RELAXED) - 1;
     if (*bus != SHIM_NO_BUS)
         return 0;
-    if (ask_cuda(ordinal, bus, why) || !(nvml = find_gpu(*bus, &gpu, why)))
+    /* NCCL starts the driver too. */
+    if (!find_runtime(&cuda) && !(find_driver(&cuda) && cuda.start(0) == 0))
+        return tccl_fail(why, "CUDA is not loaded");
+    if (bus_of(&cuda, ordinal, bus, why) || !(nvml = find_gpu(*bus, &gpu, why)))
         return -1;
     tccl_bus_format(*bus, text);
     if (nvml->mig && nvml->mig(gpu, &mig, &pending) == 0 && mig != 0)

@@ -12,16 +12,6 @@
 
 enum { LINE = 6144 }; /* a line has room for a ring set */
 
-static bool is_wanted(enum shim_level level)
-{
-    const char *word = shim_env("TCCL_DEBUG");
-    if (!word)
-        return false;
-    if (!strcasecmp(word, "INFO") || !strcasecmp(word, "TRACE"))
-        return true;
-    return level == SHIM_LOG_WARN && !strcasecmp(word, "WARN");
-}
-
 static void host_name(char name[static 65])
 {
     name[0] = '\0';
@@ -64,7 +54,9 @@ static int open_log(void)
 
 void shim_log(enum shim_level level, const char *format, ...)
 {
-    if (!is_wanted(level))
+    const char *word = shim_env("TCCL_DEBUG");
+    if (!word || (strcasecmp(word, "INFO") && strcasecmp(word, "TRACE") &&
+                  (level != SHIM_LOG_WARN || strcasecmp(word, "WARN"))))
         return;
     int before = errno;
     char host[65], line[LINE];

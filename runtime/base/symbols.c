@@ -57,19 +57,13 @@ static bool is_symbol(const struct tables *tables, uint32_t i, const char *name,
            symbol->st_info >> 4 != STB_LOCAL && same(tables->strings + symbol->st_name, name);
 }
 
-static uint32_t gnu_hash_of(const char *name)
-{
-    uint32_t hash = 5381;
-    for (; *name; name++)
-        hash = hash * 33 + (unsigned char)*name;
-    return hash;
-}
-
 /* Index of the symbol, or 0. */
 static uint32_t find_gnu(const struct tables *tables, const char *name, unsigned type)
 {
     const uint32_t *header = tables->gnu_hash;
-    uint32_t n = header[0], first = header[1], hash = gnu_hash_of(name);
+    uint32_t n = header[0], first = header[1], hash = 5381;
+    for (const char *at = name; *at; at++)
+        hash = hash * 33 + (unsigned char)*at;
     const uint32_t *buckets = header + 4 + header[2] * (sizeof(ElfW(Addr)) / sizeof(*header));
     const uint32_t *chain = buckets + n;
     uint32_t i = n ? buckets[hash % n] : 0;
@@ -83,14 +77,6 @@ static uint32_t find_gnu(const struct tables *tables, const char *name, unsigned
     return 0;
 }
 
-static uint32_t find_plain(const struct tables *tables, const char *name, unsigned type)
-{
-    for (uint32_t i = 1; i < tables->hash[1]; i++)
-        if (is_symbol(tables, i, name, type))
-            return i;
-    return 0;
-}
-
 void *shim_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name, unsigned type)
 {
     struct tables tables;
@@ -100,8 +86,9 @@ void *shim_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name
         return NULL;
     if (tables.gnu_hash)
         i = find_gnu(&tables, name, type);
-    else if (tables.hash)
-        i = find_plain(&tables, name, type);
+    else
+        for (uint32_t at = 1; !i && tables.hash && at < tables.hash[1]; at++)
+            i = is_symbol(&tables, at, name, type) ? at : 0;
     return i ? (void *)(base + tables.symbols[i].st_value) : NULL;
 }
 

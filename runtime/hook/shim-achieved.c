@@ -347,20 +347,16 @@ static bool make(const struct driver *driver, void **event)
     return *event != NULL;
 }
 
-/* Default streams are those of the device that is current: is that the communicator's, as NCCL
- * takes it? */
-static bool is_its(const struct watch *watch, const void *stream)
-{
-    tccl_bus gpu;
-    return (uintptr_t)stream > 2 || (!shim_device_current(&gpu, NULL) && gpu == watch->gpu);
-}
-
 /* A pair of events with the first one recorded, or NULL. Called with the lock. */
 static struct shim_sample *begin_sample(const struct driver *driver, struct watch *watch,
                                         void *stream)
 {
+    tccl_bus gpu;
     collect(driver, watch);
-    if (watch->under_way == PAIRS || !is_its(watch, stream))
+    /* Default streams are those of the device that is current: is that the communicator's, as NCCL
+     * takes it? */
+    if (watch->under_way == PAIRS || ((uintptr_t)stream <= 2 &&
+                                      (shim_device_current(&gpu, NULL) || gpu != watch->gpu)))
         return NULL;
     if (watch->under_way == 0) /* events are made where there are none: few, if nobody queues */
         watch->oldest = 0;

@@ -31,17 +31,6 @@ struct shim_lookup {
 enum { SHIM_ENTRY = 32 };
 extern const char shim_entries[] __attribute__((visibility("hidden")));
 
-/* ncclX of a handle of the program's, and pncclX, of which the latter is asked for first: dlerror
- * has to be as the former leaves it. */
-static void *find(void *handle, const char *name, const void **in)
-{
-    char twin_name[64];
-    snprintf(twin_name, sizeof(twin_name), "p%s", name);
-    void *twin = shim_dlsym(handle, twin_name), *found = shim_dlsym(handle, name);
-    *in = twin ? twin : found;
-    return found;
-}
-
 /* The program's own scope has our wrapper, also where nobody else has the function: then it is as
  * absent as without us. */
 static struct shim_lookup if_there(const char *name)
@@ -55,13 +44,16 @@ static struct shim_lookup look_up(int wrapper, void *handle, const char *name, c
 {
     static const struct shim_lookup as_without_us = {0};
     struct shim_object object;
-    const void *in;
+    char twin_name[64];
     /* Who defines it too, and looks for the next one, stands between the program and NCCL. */
     if (shim_defines(caller, name))
         return as_without_us;
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT)
         return if_there(name);
-    void *found = find(handle, name, &in);
+    /* ncclX of a handle of the program's, and pncclX, of which the latter is asked for first:
+     * dlerror has to be as the former leaves it. */
+    snprintf(twin_name, sizeof(twin_name), "p%s", name);
+    void *twin = shim_dlsym(handle, twin_name), *found = shim_dlsym(handle, name);
     if (!found)
         return as_without_us;
     if (shim_is_ours(found))
@@ -69,7 +61,7 @@ static struct shim_lookup look_up(int wrapper, void *handle, const char *name, c
     /* In another namespace (dlmopen) NCCL does not ask us. */
     if (!shim_object_of(found, &object))
         return as_without_us;
-    int entry = shim_bind(wrapper, object.start, found, in);
+    int entry = shim_bind(wrapper, object.start, found, twin ? twin : found);
     return entry < 0 ? as_without_us
                      : (struct shim_lookup){(char *)shim_entries + entry * SHIM_ENTRY, 1};
 }

@@ -183,16 +183,6 @@ static void look_after(struct watch *watch, bool last)
     __atomic_fetch_sub(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
 }
 
-/* All but its state: what is assigned as a whole may be zero for a moment, which is FREE. */
-static void begin(struct watch *watch, const struct shim_init *init)
-{
-    watch->comm = *init;
-    watch->compared = false;
-    watch->calls = 0;
-    watch->begun = watch->started = watch->done = 0;
-    watch->called_by = 0;
-}
-
 void shim_steered_begin(const struct shim_init *init)
 {
     const struct shim_process *process = shim_process_armed();
@@ -204,7 +194,12 @@ void shim_steered_begin(const struct shim_init *init)
         struct watch *watch = &watches[i];
         if (!change(watch, FREE, TAKEN))
             continue;
-        begin(watch, init);
+        /* All but its state: what is assigned as a whole may be zero for a moment, which is FREE. */
+        watch->comm = *init;
+        watch->compared = false;
+        watch->calls = 0;
+        watch->begun = watch->started = watch->done = 0;
+        watch->called_by = 0;
         __atomic_fetch_add(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
         shim_store(&watch->state, WAITING);
         look_after(watch, false);

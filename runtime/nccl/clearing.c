@@ -92,24 +92,19 @@ bool shim_clearing_can(const void *caller)
     return find_slot(caller, &now) && !is_promised() && gives_back();
 }
 
-static void lead_here(const void *caller)
-{
-    void *own = (void *)in_front_of_memset, *now;
-    void **found = find_slot(caller, &now);
-    if (!found)
-        return;
-    slot = found;
-    before = now == own ? (void *)memset : now;
-    waiting++;
-    replace(found, now, own);
-}
-
 void shim_clearing_leave_out(const void *caller)
 {
     shim_clearing_stop();
     if (shim_lock_take(&lock) != 0)
         return;
-    lead_here(caller);
+    void *own = (void *)in_front_of_memset, *now;
+    void **found = find_slot(caller, &now);
+    if (found) {
+        slot = found;
+        before = now == own ? (void *)memset : now;
+        waiting++;
+        replace(found, now, own);
+    }
     shim_lock_release(&lock);
 }
 

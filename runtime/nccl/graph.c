@@ -109,16 +109,6 @@ static bool knows_tree(const struct shim_nominal *tree)
            tree->speed_intra < 1e6 && tree->speed_inter < 1e6;
 }
 
-/* Within a node NCCL's search may find no trees with as many channels as there are rings, and has
- * a single one then, and a single ring. And of one GPU on each node whatever is connected first is
- * the way between two of them: trees, PAT (which has the trees' NICs), or the ring. No tree is
- * planned for a single GPU. */
-static bool has_trees_along(const struct shim_chain *chain)
-{
-    const struct tccl_named_chain *first = &chain->rings.chains[0];
-    return first->n_gpus == 1 || (first->closed && chain->rings.n > 1);
-}
-
 static double along_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
                          double speed_tree, double speed_ring)
 {
@@ -167,7 +157,12 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
     add_rings(0, RING, ring->speed_intra * ring->channels, ring->speed_inter * ring->channels,
               chain, numbers, channels, intra, inter, text);
     struct shim_text without = *text;
-    if (has_trees_along(chain) && knows_tree(&own->tree))
+    /* Within a node NCCL's search may find no trees with as many channels as there are rings, and
+     * has a single one then, and a single ring. And of one GPU on each node whatever is connected
+     * first is the way between two of them: trees, PAT (which has the trees' NICs), or the ring. No
+     * tree is planned for a single GPU. */
+    bool along = first->n_gpus == 1 || (first->closed && chain->rings.n > 1);
+    if (along && knows_tree(&own->tree))
         add_rings(1, own->tree.pattern,
                   along_gbps(chain, own, own->tree.speed_intra, ring->speed_intra),
                   along_gbps(chain, own, own->tree.speed_inter, ring->speed_inter), chain, numbers,

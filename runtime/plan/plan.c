@@ -34,18 +34,6 @@ static uint32_t *number_of(const struct shim_plan *plan, int i)
     return (uint32_t *)((char *)plan + numbers[i].at);
 }
 
-static int get_numbers(const struct tccl_lines *lines, struct shim_plan *plan,
-                       struct tccl_error *why)
-{
-    int64_t read;
-    for (int i = 0; i < NUMBERS; i++) {
-        if (tccl_line_integer(lines, numbers[i].name, 0, numbers[i].most, &read) != 0)
-            return wrong(why, numbers[i].name);
-        *number_of(plan, i) = (uint32_t)read;
-    }
-    return 0;
-}
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -151,18 +139,6 @@ static int get_nic(const struct tccl_lines *lines, const char *name, tccl_bus *b
     return wrong(why, "nic");
 }
 
-/* The NICs and memories of ring i, whose text was read. */
-static int get_places(const struct tccl_lines *lines, const int16_t *nodes, int n, int i,
-                      struct shim_chain *chain, struct tccl_error *why)
-{
-    struct tccl_named_chain *path = &chain->rings.chains[i];
-    if (path->numbers || to_nodes(path, nodes, n) != 0)
-        return wrong(why, "chain");
-    return path->closed ? 0
-                        : get_nic(lines, path->entry.nic, &chain->entry[i], why) |
-                              get_nic(lines, path->exit.nic, &chain->exit[i], why);
-}
-
 static int get_rings(const struct tccl_lines *lines, struct shim_chain *chain,
                      struct tccl_error *why)
 {
@@ -174,9 +150,14 @@ static int get_rings(const struct tccl_lines *lines, struct shim_chain *chain,
     if (tccl_line_text(lines, "chain", text, sizeof(text)) < 0 ||
         tccl_named_rings_parse(text, &chain->rings, NULL) != 0)
         return wrong(why, "chain");
-    for (int i = 0; i < chain->rings.n; i++)
-        if (get_places(lines, nodes, n, i, chain, why) != 0)
+    for (int i = 0; i < chain->rings.n; i++) {
+        struct tccl_named_chain *path = &chain->rings.chains[i];
+        if (path->numbers || to_nodes(path, nodes, n) != 0)
+            return wrong(why, "chain");
+        if (!path->closed && (get_nic(lines, path->entry.nic, &chain->entry[i], why) != 0 ||
+                              get_nic(lines, path->exit.nic, &chain->exit[i], why) != 0))
             return -1;
+    }
     return 0;
 }
 
@@ -357,10 +338,14 @@ static bool same_gpus(const struct tccl_named_chain *path, const tccl_bus *gpus,
 
 static int get_step(const struct tccl_lines *lines, struct shim_plan *plan, struct tccl_error *why)
 {
+    int64_t read;
     if (tccl_line_text(lines, "cluster", plan->cluster, sizeof(plan->cluster)) < 0)
         return wrong(why, "cluster");
-    if (get_numbers(lines, plan, why) != 0)
-        return -1;
+    for (int i = 0; i < NUMBERS; i++) {
+        if (tccl_line_integer(lines, numbers[i].name, 0, numbers[i].most, &read) != 0)
+            return wrong(why, numbers[i].name);
+        *number_of(plan, i) = (uint32_t)read;
+    }
     if (tccl_line_integer(lines, "run", 0, INT64_MAX, &plan->run) != 0)
         return wrong(why, "run");
     if (tccl_line_text(lines, "socket", plan->socket, sizeof(plan->socket)) < 1 ||
@@ -516,14 +501,6 @@ static bool is_step(const char *text, uint32_t step)
            (step == TCCL_STEP_EXTERN && strcmp(text, "extern") == 0);
 }
 
-/* In a heterogeneous job Slurm tells tasks the number of the whole job. */
-static bool is_job(const char *text, const struct shim_plan *plan)
-{
-    uint64_t number;
-    return shim_number(text, 10, UINT32_MAX, &number) == 0 &&
-           (number == plan->job || (plan->het_job && number == plan->het_job));
-}
-
 /* In a user namespace, as containers have one, the number that a uid has outside of it. */
 static uid_t outside(uid_t uid)
 {
@@ -559,7 +536,9 @@ int shim_plan_fits(const struct shim_plan *plan, struct tccl_error *why)
     /* What it reads from the user's shared memory could do harm with other rights. */
     if (real != effective || saved != effective)
         return tccl_fail(why, "the process can take another user's rights");
-    if (job && !is_job(job, plan))
+    /* In a heterogeneous job Slurm tells tasks the number of the whole job. */
+    if (job && (shim_number(job, 10, UINT32_MAX, &number) != 0 ||
+                (number != plan->job && (!plan->het_job || number != plan->het_job))))
         return tccl_fail(why, "the plan is job %u's, this is %.20s", plan->job, job);
     if (step && !is_step(step, plan->step) &&
         !(plan->of_launcher && is_step(step, TCCL_STEP_INTERACTIVE)))
