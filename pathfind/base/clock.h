@@ -16,5 +16,12 @@ static inline double tccl_seconds(void)
     return (double)tccl_now_ns() / 1e9;
 }
 
+/* What is left until a deadline (tccl_now_ms); 0: it is over. */
+static inline int tccl_left_ms(int64_t deadline)
+{
+    int64_t left = deadline - tccl_now_ms();
+    return left > 0 ? (int)left : 0;
+}
+
 /* Time of day: microseconds since 1970, UTC. */
 int64_t tccl_wall_us(void);

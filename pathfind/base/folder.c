@@ -43,16 +43,6 @@ static int drop_groups(struct tccl_folder *folder)
     return -1;
 }
 
-/* If that fails, the thread stays without: it may do less. */
-static void restore_groups(struct tccl_folder *folder)
-{
-    if (!folder->groups)
-        return;
-    syscall(SYS_setgroups, (size_t)folder->n_groups, folder->groups);
-    free(folder->groups);
-    folder->groups = NULL;
-}
-
 /* A user's group would have to be looked up, and the folder's may be one that he is not in. */
 static void become(struct tccl_folder *folder, uid_t uid)
 {
@@ -263,7 +253,10 @@ void tccl_folder_leave(struct tccl_folder *folder)
     int saved = errno;
     if (folder->careful && !folder->looks)
         act_as(0, getegid());
-    restore_groups(folder);
+    if (folder->groups) /* if that fails, the thread stays without: it may do less */
+        syscall(SYS_setgroups, (size_t)folder->n_groups, folder->groups);
+    free(folder->groups);
+    folder->groups = NULL;
     if (folder->fd >= 0)
         close(folder->fd);
     errno = saved;

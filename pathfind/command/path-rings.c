@@ -55,18 +55,6 @@ static int list_starts(const struct finding *finding, const struct node_class *c
     return n;
 }
 
-/* A single ring that is better than the one in the table takes its place. */
-static void keep_single(struct tccl_table *table, const struct tccl_rings_result *found)
-{
-    const struct tccl_chain *chain = &found->set.rings[0];
-    struct tccl_result *kept = tccl_table_place(table, chain);
-    if (!kept || found->gbps <= kept->gbps)
-        return;
-    kept->chain = *chain;
-    kept->gbps = found->gbps;
-    kept->bound = fmax(kept->bound, found->gbps);
-}
-
 /* The best set of a class whose P2P edges read, or write, into its table. */
 static int search_kind(const struct finding *finding, struct node_class *class,
                        const struct tccl_rings_options *wanted, struct tccl_rings_result *result,
@@ -79,9 +67,15 @@ static int search_kind(const struct finding *finding, struct node_class *class,
                         list_starts(finding, class, wanted->reads, starts), result, err) != 0)
         return tccl_fail_in(err, "%s", class->source->path);
     *finding->rated += result->rated;
-    if (result->set.n == 1)
-        keep_single(class->table, result);
-    else if (result->set.n > 1)
+    /* A single ring that is better than the one in the table takes its place. */
+    struct tccl_result *kept =
+        result->set.n == 1 ? tccl_table_place(class->table, &result->set.rings[0]) : NULL;
+    if (kept && result->gbps > kept->gbps) {
+        kept->chain = result->set.rings[0];
+        kept->gbps = result->gbps;
+        kept->bound = fmax(kept->bound, result->gbps);
+    }
+    if (result->set.n > 1)
         tccl_table_keep_set(class->table, &result->set, result->gbps, result->bound);
     return node_class_refresh(class, err);
 }

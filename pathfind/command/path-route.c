@@ -48,15 +48,6 @@ static double hop_rate(const struct stop *from, const struct stop *to)
     return n * least;
 }
 
-/* What an all-reduce reaches at a stop, GB/s. */
-static double stop_reach(const struct stop *stop, int gpus)
-{
-    const struct tccl_model *model = stop->class->source->model;
-    uint8_t ends = model ? tccl_ends(model, stop->set.rings, stop->set.n)
-                         : tccl_ends_most(stop->set.rings, stop->set.n);
-    return stop->gbps * tccl_reach(ends, gpus);
-}
-
 void route_rate(struct route *route)
 {
     int gpus = 0;
@@ -66,7 +57,10 @@ void route_rate(struct route *route)
     for (int i = 0; i < route->n; i++) {
         const struct stop *from = &route->stops[i], *to = &route->stops[(i + 1) % route->n];
         route->gbps = fmin(route->gbps, from->gbps);
-        route->reach = fmin(route->reach, stop_reach(from, gpus));
+        const struct tccl_model *model = from->class->source->model;
+        uint8_t ends = model ? tccl_ends(model, from->set.rings, from->set.n)
+                             : tccl_ends_most(from->set.rings, from->set.n);
+        route->reach = fmin(route->reach, from->gbps * tccl_reach(ends, gpus));
         if (!route->hops)
             continue;
         route->hops[i] = from->baseline

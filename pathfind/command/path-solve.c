@@ -98,25 +98,11 @@ static int take_choices(const struct tccl_ring *ring, struct route *route, struc
     return 0;
 }
 
-/* Several were found, of any number: would a job get the best single one? */
-static void compare_single(const struct tccl_run *runs, int n_runs, const struct tccl_ring *several,
-                           struct answer *answer)
-{
-    struct tccl_ring single;
-    if (tccl_ring_solve(runs, n_runs, 1, &single, NULL) != 0)
-        return;
-    const struct tccl_decision_case one = tccl_ring_case(&single, TCCL_NEWEST, 0);
-    const struct tccl_decision_case more = tccl_ring_case(several, TCCL_NEWEST, 0);
-    if (!tccl_decide_several(&more, &one))
-        answer->single = tccl_ring_reach(&single);
-    tccl_ring_clear(&single);
-}
-
 static int close_ring(const struct options *options, const struct nodes *nodes,
                       struct answer *answer, struct tccl_error *err)
 {
     cleanup_free struct tccl_run *runs = calloc(nodes->n_groups, sizeof(*runs));
-    struct tccl_ring ring = {0};
+    struct tccl_ring ring = {0}, single;
     if (!runs)
         return tccl_fail(err, "out of memory");
     for (int i = 0, node = 0; i < nodes->n_groups; node += nodes->groups[i++].count)
@@ -131,8 +117,15 @@ static int close_ring(const struct options *options, const struct nodes *nodes,
             answer->bound = ring.gbps;
         rc = take_choices(&ring, &answer->route, err);
     }
-    if (rc == 0 && options->rings <= 0 && ring.rings > 1)
-        compare_single(runs, nodes->n_groups, &ring, answer);
+    /* Several were found, of any number: would a job get the best single one? */
+    if (rc == 0 && options->rings <= 0 && ring.rings > 1 &&
+        tccl_ring_solve(runs, nodes->n_groups, 1, &single, NULL) == 0) {
+        const struct tccl_decision_case one = tccl_ring_case(&single, TCCL_NEWEST, 0);
+        const struct tccl_decision_case more = tccl_ring_case(&ring, TCCL_NEWEST, 0);
+        if (!tccl_decide_several(&more, &one))
+            answer->single = tccl_ring_reach(&single);
+        tccl_ring_clear(&single);
+    }
     tccl_ring_clear(&ring);
     return rc;
 }

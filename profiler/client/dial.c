@@ -77,18 +77,6 @@ static struct addrinfo *look_up_name(const char *host, uint16_t port, int64_t de
     return found;
 }
 
-/* A numeric address needs no thread. */
-static struct addrinfo *look_up(const char *host, uint16_t port, int64_t deadline,
-                                struct tccl_error *err)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
-    char text[8];
-    snprintf(text, sizeof(text), "%u", port);
-    if (getaddrinfo(host, text, &hints, &found) == 0)
-        return found;
-    return look_up_name(host, port, deadline, err);
-}
-
 static int connect_until(int fd, const struct addrinfo *address, int64_t deadline)
 {
     if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
@@ -136,7 +124,12 @@ static int open_socket(const struct addrinfo *address, const char *device)
 int tccl_dial_as(const char *whom, const char *device, const char *host, uint16_t port,
                  int64_t deadline, struct tccl_error *err)
 {
-    struct addrinfo *found = look_up(host, port, deadline, err);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
+    char number[8];
+    snprintf(number, sizeof(number), "%u", port);
+    /* A numeric address needs no thread. */
+    if (getaddrinfo(host, number, &hints, &found) != 0)
+        found = look_up_name(host, port, deadline, err);
     if (!found)
         return -1;
     int connected = -1;

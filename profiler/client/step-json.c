@@ -169,18 +169,6 @@ static int get_word(const json_t *json, const struct tccl_field *field, bool mus
     return must ? tccl_fail(err, "%s: \"%.32s\" is unknown", field->name, word) : 0;
 }
 
-static int get_real(const json_t *json, const struct tccl_field *field, void *member,
-                    struct tccl_error *err)
-{
-    double real;
-    if (tccl_get_number(json, field->name, &real, err) != 0)
-        return -1;
-    if (real > (double)field->max)
-        return tccl_fail(err, "%s: more than %lld", field->name, field->max);
-    memcpy(member, &real, sizeof(real));
-    return 0;
-}
-
 static int get_text(const json_t *json, const struct tccl_field *field, void *member,
                     struct tccl_error *err)
 {
@@ -196,21 +184,13 @@ static int get_text(const json_t *json, const struct tccl_field *field, void *me
     return copy ? 0 : tccl_fail(err, "out of memory");
 }
 
-static int get_int(const json_t *json, const struct tccl_field *field, void *member,
-                   struct tccl_error *err)
-{
-    json_int_t number;
-    if (tccl_get_int(json, field->name, field->min, field->max, &number, err) != 0)
-        return -1;
-    store_int(member, field->size, number);
-    return 0;
-}
-
 int tccl_field_get(const json_t *json, const struct tccl_field *field, bool must, void *object,
                    struct tccl_error *err)
 {
     const json_t *value = json_object_get(json, field->name);
     void *member = (char *)object + field->at;
+    json_int_t number;
+    double real;
     if (!must && (!value || json_is_null(value))) {
         memset(member, 0, field->size);
         return 0;
@@ -232,9 +212,17 @@ int tccl_field_get(const json_t *json, const struct tccl_field *field, bool must
     case TCCL_FIELD_COUNT:
     case TCCL_FIELD_TIME:
     case TCCL_FIELD_MICROSECONDS:
-        return get_int(json, field, member, err);
+        if (tccl_get_int(json, field->name, field->min, field->max, &number, err) != 0)
+            return -1;
+        store_int(member, field->size, number);
+        return 0;
     case TCCL_FIELD_REAL:
-        return get_real(json, field, member, err);
+        if (tccl_get_number(json, field->name, &real, err) != 0)
+            return -1;
+        if (real > (double)field->max)
+            return tccl_fail(err, "%s: more than %lld", field->name, field->max);
+        memcpy(member, &real, sizeof(real));
+        return 0;
     }
     return -1;
 }

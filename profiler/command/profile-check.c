@@ -121,12 +121,6 @@ static int say(const struct profile_options *options, const struct tccl_profile 
 
 /* ---- what is checked ---- */
 
-static unsigned choose_seed(void)
-{
-    const char *text = getenv("TCCL_SEED");
-    return text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)time(NULL) ^ (unsigned)getpid();
-}
-
 void profile_note_verdict(const struct profile_options *options, const struct tccl_profile *profile,
                           const char *found, double worst)
 {
@@ -188,7 +182,7 @@ int profile_check(const struct profile_options *options, struct tccl_profile *pr
 {
     struct profile_options like = *options;
     struct tccl_backend *backend;
-    const char *source = tccl_profile_source(profile);
+    const char *source = tccl_profile_source(profile), *seed = getenv("TCCL_SEED");
     char model[PATH_MAX];
     cleanup_close int fd = lock(profile, err);
     if (fd < 0)
@@ -206,7 +200,7 @@ int profile_check(const struct profile_options *options, struct tccl_profile *pr
                 : options->quick ? QUICK
                                  : SAMPLE,
         .seconds = options->quick ? QUICK_SECONDS : options->seconds,
-        .seed = choose_seed(),
+        .seed = seed ? (unsigned)strtoul(seed, NULL, 0) : (unsigned)time(NULL) ^ (unsigned)getpid(),
         .progress = follow};
     struct tccl_drift drift = {0};
     int rc = fits(profile, backend, err);

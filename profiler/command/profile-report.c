@@ -9,30 +9,9 @@
 enum { CONGESTED_SHOWN = 20 };
 static const double THRESHOLD = 0.9;
 
-/* What is wrong with the profile, but not so wrong that there is no report. Returns 1 if anything
- * is. */
-static int warn(const struct tccl_report *report)
-{
-    if (report->measured.dropped)
-        profile_say_torn(report->profile, "sets");
-    return report->bad_rings > 0 ? profile_complain(&report->bad) : 0;
-}
-
 static int print_page(FILE *out, const void *report, struct tccl_error *err UNUSED)
 {
     tccl_report_page(report, out);
-    return 0;
-}
-
-static int show(const struct profile_options *options, const struct tccl_report *report)
-{
-    struct tccl_error err = {0};
-    if (options->json && !options->html)
-        return profile_print(tccl_report_to_json(report));
-    if (!options->html)
-        tccl_report_print(report, tccl_term_colour(), CONGESTED_SHOWN, stdout);
-    else if (tccl_print_output(options->html, print_page, report, &err) != 0)
-        return profile_complain(&err);
     return 0;
 }
 
@@ -40,11 +19,19 @@ int profile_report(const struct profile_options *options, struct tccl_profile *p
                    struct tccl_error *err)
 {
     struct tccl_report report;
+    struct tccl_error unwritten = {0};
     int rc = tccl_report_make(profile, THRESHOLD, &report, err);
-    if (rc == 0) {
-        rc = show(options, &report);
-        rc |= warn(&report);
-    }
+    if (rc == 0 && options->json && !options->html)
+        rc = profile_print(tccl_report_to_json(&report));
+    else if (rc == 0 && !options->html)
+        tccl_report_print(&report, tccl_term_colour(), CONGESTED_SHOWN, stdout);
+    else if (rc == 0 && tccl_print_output(options->html, print_page, &report, &unwritten) != 0)
+        rc = profile_complain(&unwritten);
+    /* What is wrong with the profile, but not so wrong that there is no report. */
+    if (rc >= 0 && report.measured.dropped)
+        profile_say_torn(profile, "sets");
+    if (rc >= 0 && report.bad_rings > 0)
+        rc = profile_complain(&report.bad);
     tccl_report_free(&report);
     return rc;
 }

@@ -111,28 +111,22 @@ static double slot_of(const struct tccl_scene *scene, const char *busid)
     return tccl_slot_gbps(gts, lanes > 32 ? 0 : (int)lanes);
 }
 
-static void find_slots(struct tccl_scene *scene)
-{
-    struct tccl_machine *machine = scene->machine;
-    for (int i = 0; i < machine->n_gpus; i++)
-        machine->gpus[i].slot = slot_of(scene, machine->gpus[i].busid);
-    for (int i = 0; i < machine->n_nics; i++)
-        machine->nics[i].slot = slot_of(scene, machine->nics[i].busid);
-    for (int i = 0; i < machine->n_switches; i++)
-        machine->switches[i].slot = slot_of(scene, machine->switches[i].name);
-}
-
 int tccl_scene_switches(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_machine *machine = scene->machine;
-    for (int i = 0; i < machine->n_gpus; i++)
-        if (place(scene, scene->gpu_object[i], &machine->gpus[i].numa, &machine->gpus[i].parent,
-                  err) != 0)
+    for (int i = 0; i < machine->n_gpus; i++) {
+        struct tccl_gpu *gpu = &machine->gpus[i];
+        if (place(scene, scene->gpu_object[i], &gpu->numa, &gpu->parent, err) != 0)
             return -1;
-    for (int i = 0; i < machine->n_nics; i++)
-        if (place(scene, scene->nic_object[i], &machine->nics[i].numa, &machine->nics[i].parent,
-                  err) != 0)
+        gpu->slot = slot_of(scene, gpu->busid);
+    }
+    for (int i = 0; i < machine->n_nics; i++) {
+        struct tccl_nic *nic = &machine->nics[i];
+        if (place(scene, scene->nic_object[i], &nic->numa, &nic->parent, err) != 0)
             return -1;
-    find_slots(scene);
+        nic->slot = slot_of(scene, nic->busid);
+    }
+    for (int i = 0; i < machine->n_switches; i++)
+        machine->switches[i].slot = slot_of(scene, machine->switches[i].name);
     return 0;
 }

@@ -43,16 +43,6 @@ static bool is_busid(const char *text)
     return text[length - 2] == '.' && text[length - 5] == ':' && text[length - 8] == ':';
 }
 
-static void read_config(const char *root, struct tccl_doctor_device *device)
-{
-    unsigned char config[TCCL_DOCTOR_CONFIG];
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s" DEVICES "/%s/config", root, device->busid);
-    cleanup_file FILE *file = fopen(path, "re");
-    size_t size = file ? fread(config, 1, sizeof(config), file) : 0;
-    tccl_doctor_config(config, size, device);
-}
-
 /* The first name in a folder of the device's: "infiniband", "net". */
 static bool name_in(const char *root, const char *busid, const char *folder,
                     char name[static TCCL_NAME])
@@ -141,7 +131,10 @@ static void read_device(const char *root, struct tccl_doctor_device *device)
         device->gts = 0;
     if (!(device->gts_most >= 2.5 && device->gts_most <= 256))
         device->gts_most = 0;
-    read_config(root, device);
+    unsigned char config[TCCL_DOCTOR_CONFIG];
+    snprintf(path, sizeof(path), "%s" DEVICES "/%s/config", root, busid);
+    cleanup_file FILE *file = fopen(path, "re");
+    tccl_doctor_config(config, file ? fread(config, 1, sizeof(config), file) : 0, device);
 }
 
 /* Returns its index, or -1: there is no room. */

@@ -30,17 +30,6 @@ struct rule {
 
 /* ---- findings ---- */
 
-static void fill_mend(const struct look *look, int device, char mend[static TCCL_DOCTOR_WHAT])
-{
-    size_t used = 0;
-    for (const char *at = look->rule->mend; *at && used + TCCL_BUSID < TCCL_DOCTOR_WHAT; at++)
-        if (*at == '@' && device >= 0)
-            used += (size_t)sprintf(mend + used, "%s", look->facts->devices[device].busid);
-        else
-            mend[used++] = *at;
-    mend[used] = '\0';
-}
-
 /* device: an index; -1: of the machine. */
 __attribute__((format(printf, 4, 5))) static void
 say(struct look *look, enum tccl_doctor_level level, int device, const char *format, ...)
@@ -62,7 +51,13 @@ say(struct look *look, enum tccl_doctor_level level, int device, const char *for
     va_start(arguments, format);
     vsnprintf(finding->what, sizeof(finding->what), format, arguments);
     va_end(arguments);
-    fill_mend(look, device, finding->mend);
+    size_t used = 0;
+    for (const char *at = rule->mend; *at && used + TCCL_BUSID < TCCL_DOCTOR_WHAT; at++)
+        if (*at == '@' && device >= 0)
+            used += (size_t)sprintf(finding->mend + used, "%s", look->facts->devices[device].busid);
+        else
+            finding->mend[used++] = *at;
+    finding->mend[used] = '\0';
 }
 
 __attribute__((format(printf, 2, 3))) static void say_unknown(struct tccl_doctor_findings *findings,

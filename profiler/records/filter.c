@@ -212,16 +212,6 @@ static void add_tasks(struct query *query, const struct tccl_wanted_job *job, js
     add_step(query, job);
 }
 
-/* The only user whose records can match; -1: several. */
-static json_int_t one_user(const struct tccl_filter *filter)
-{
-    if (filter->uid >= 0)
-        return filter->uid;
-    if (json_array_size(filter->users) != 1)
-        return -1;
-    return json_integer_value(json_array_get(filter->users, 0));
-}
-
 /* The range of start times of matching rows. "after" bounds it, too: SQLite seeks by a bound, but
  * not by the comparison of pairs, so that the last page costs no more than the first. */
 static void bound_times(const struct tccl_filter *filter, json_int_t *start, json_int_t *end)
@@ -252,7 +242,10 @@ static void write_columns(FILE *sql, unsigned looks, const struct tccl_filter *f
 /* '+' keeps SQLite from using an index on that column: with jobs, theirs is the better one. */
 static void write_from(struct query *query, const struct tccl_filter *filter, int most)
 {
-    json_int_t user = one_user(filter), start, end;
+    json_int_t start, end,
+        user = filter->uid; /* the only one whose records can match; -1: several */
+    if (user < 0 && json_array_size(filter->users) == 1)
+        user = json_integer_value(json_array_get(filter->users, 0));
     bound_times(filter, &start, &end);
     const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
     fprintf(query->sql, " FROM records%s", filter->jobs ? "" : by);

@@ -69,7 +69,8 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
         return -1;
     stats->best = best;
     best[shapes] = 0;
-    int shape = tccl_texts_number(&stats->shapes, facts->node_class, strlen(facts->node_class), size);
+    int shape =
+        tccl_texts_number(&stats->shapes, facts->node_class, strlen(facts->node_class), size);
     struct group *groups =
         tccl_room_for(stats->groups, count, &stats->groups_room, sizeof(*groups));
     if (shape < 0 || !groups)

@@ -253,13 +253,6 @@ const char *tccl_odd_busid(const struct tccl_machine *machine, const struct tccl
                                           : "";
 }
 
-static bool is_at_or_above(const struct tccl_doctor_facts *facts, int device, int at)
-{
-    while (device >= 0 && device != at)
-        device = facts->devices[device].above;
-    return device >= 0 && device == at;
-}
-
 void tccl_odd_advise(const struct tccl_machine *machine, const struct tccl_odd *odd,
                      const struct tccl_doctor_facts *facts,
                      const struct tccl_doctor_findings *findings, char text[static TCCL_ODD_TEXT])
@@ -269,7 +262,8 @@ void tccl_odd_advise(const struct tccl_machine *machine, const struct tccl_odd *
     while (*busid && device >= 0 && strcmp(facts->devices[device].busid, busid) != 0)
         device--;
     for (int i = 0; *busid && device >= 0 && i < findings->count; i++)
-        if (is_at_or_above(facts, device, findings->list[i].device)) {
+        if (findings->list[i].device >= 0 &&
+            tccl_doctor_is_below(facts, device, findings->list[i].device)) {
             snprintf(text, TCCL_ODD_TEXT, "tccl-check machine sees at %s here: %.120s",
                      facts->devices[findings->list[i].device].busid, findings->list[i].what);
             return;

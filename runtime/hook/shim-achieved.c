@@ -355,8 +355,8 @@ static struct shim_sample *begin_sample(const struct driver *driver, struct watc
     collect(driver, watch);
     /* Default streams are those of the device that is current: is that the communicator's, as NCCL
      * takes it? */
-    if (watch->under_way == PAIRS || ((uintptr_t)stream <= 2 &&
-                                      (shim_device_current(&gpu, NULL) || gpu != watch->gpu)))
+    if (watch->under_way == PAIRS ||
+        ((uintptr_t)stream <= 2 && (shim_device_current(&gpu, NULL) || gpu != watch->gpu)))
         return NULL;
     if (watch->under_way == 0) /* events are made where there are none: few, if nobody queues */
         watch->oldest = 0;

@@ -194,7 +194,8 @@ void shim_steered_begin(const struct shim_init *init)
         struct watch *watch = &watches[i];
         if (!change(watch, FREE, TAKEN))
             continue;
-        /* All but its state: what is assigned as a whole may be zero for a moment, which is FREE. */
+        /* All but its state: what is assigned as a whole may be zero for a moment, which is FREE.
+         */
         watch->comm = *init;
         watch->compared = false;
         watch->calls = 0;

@@ -137,7 +137,8 @@ static char *achieved_text(const json_t *record)
     if (!(achieved > 0))
         return NULL;
     if (share > 0)
-        snprintf(of, sizeof(of), ", %.0f %% of what was predicted", 100 * share);
+        snprintf(of, sizeof(of), ", %.0f %% of what was predicted%s", 100 * share,
+                 own ? " of these" : "");
     return acct_field_print("achieved %.2f GB/s%s%s: the best tenth of %lld large collective%s",
                             achieved, own ? " with NCCL's own rings" : "", of, samples,
                             ending(samples));

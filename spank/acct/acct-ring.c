@@ -43,19 +43,6 @@ static int add_node(struct acct_ring *ring, const char *name, const struct tccl_
     return 0;
 }
 
-/* Removes the dots at the end of a truncated text, with the node that they cut. *cut: were there
- * any? */
-static void drop_cut(char *text, bool *cut)
-{
-    static const char dots[] = "…";
-    size_t length = strlen(text);
-    *cut = length >= strlen(dots) && !strcmp(text + length - strlen(dots), dots);
-    if (!*cut)
-        return;
-    char *end = strrchr(text, ']');
-    text[end ? end + 1 - text : 0] = '\0';
-}
-
 /* Node by node. name: of the one that is being read. */
 static int read_nodes(struct tccl_ring_reader *reader, const char *alone, struct acct_ring *ring,
                       struct tccl_error *err)
@@ -96,7 +83,13 @@ int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
     ring->groups = calloc(most, sizeof(*ring->groups));
     if (!copy || !ring->names || !ring->runs || !ring->groups)
         return tccl_fail(err, "out of memory for a ring");
-    drop_cut(copy, &ring->cut);
+    /* The dots at the end of a truncated text go, with the node that they cut. */
+    static const char dots[] = "…";
+    size_t length = strlen(copy);
+    ring->cut = length >= strlen(dots) && !strcmp(copy + length - strlen(dots), dots);
+    char *end = ring->cut ? strrchr(copy, ']') : NULL;
+    if (ring->cut)
+        copy[end ? end + 1 - copy : 0] = '\0';
     if (!*copy)
         return tccl_fail(err, ring->cut ? "its text ends within the first node" : "it is empty");
     struct tccl_ring_reader reader = {.text = copy};

@@ -241,18 +241,6 @@ static void put_gbps(struct tccl_doc *doc, const json_t *arm)
         tccl_doc_cell(doc, "-");
 }
 
-static void put_stale(struct tccl_doc *doc, const json_t *group)
-{
-    const json_t *stale = json_object_get(group, "stale");
-    cleanup_free char *class = tccl_term_escape(tccl_text_of(group, "node_class"), NULL);
-    cleanup_free char *nodes = tccl_term_escape(tccl_text_of(stale, "nodes"), NULL);
-    if (json_is_object(stale) && class && nodes)
-        tccl_doc_line(doc,
-                      "%s: %lld steps beside no other reached %.0f %% of what the profile says, on "
-                      "%s: profile no longer true here: measure again",
-                      class, count_of(stale, "steps"), 100 * tccl_real_of(stale, "share"), nodes);
-}
-
 /* Rings beside NCCL's own, as they were measured. */
 static void put_achieved(struct tccl_doc *doc, const json_t *achieved)
 {
@@ -294,20 +282,19 @@ static void put_achieved(struct tccl_doc *doc, const json_t *achieved)
         tccl_doc_row(doc);
     }
     tccl_doc_table_end(doc);
-    json_array_foreach((json_t *)groups, i, group) put_stale(doc, group);
-    tccl_doc_end(doc);
-}
-
-/* Bytes with three digits: "1.25 TB". */
-static void say_bytes(double bytes, char text[static 32])
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-    size_t unit = 0;
-    while (bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(*units)) {
-        bytes /= 1000;
-        unit++;
+    json_array_foreach((json_t *)groups, i, group)
+    {
+        const json_t *stale = json_object_get(group, "stale");
+        cleanup_free char *class = tccl_term_escape(tccl_text_of(group, "node_class"), NULL);
+        cleanup_free char *nodes = tccl_term_escape(tccl_text_of(stale, "nodes"), NULL);
+        if (json_is_object(stale) && class && nodes)
+            tccl_doc_line(
+                doc,
+                "%s: %lld steps beside no other reached %.0f %% of what the profile says, "
+                "on %s: profile no longer true here: measure again",
+                class, count_of(stale, "steps"), 100 * tccl_real_of(stale, "share"), nodes);
     }
-    snprintf(text, 32, "%.3g %s", bytes, units[unit]);
+    tccl_doc_end(doc);
 }
 
 /* How much of their time steps spend in collectives: what faster rings could save at most. */
@@ -316,6 +303,7 @@ static void put_time(struct tccl_doc *doc, const json_t *achieved)
     static const struct tccl_doc_column columns[] = {{"Account", -18},  {"Steps", 9},
                                                      {"Sent", 10},      {"Time", 8},
                                                      {"Below 5 %", 10}, {"Faster rings", 0}};
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     const json_t *accounts = json_object_get(achieved, "accounts"), *account;
     size_t i;
     if (json_array_size(accounts) == 0)
@@ -332,7 +320,11 @@ static void put_time(struct tccl_doc *doc, const json_t *achieved)
         snprintf(name, sizeof(name), *text ? "%.60s" : "user %.0s%lld", text,
                  count_of(account, "uid"));
         double part = tccl_real_of(account, "share");
-        say_bytes(tccl_real_of(account, "bytes"), sent);
+        double bytes = tccl_real_of(account, "bytes");
+        size_t unit = 0;
+        for (; bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(*units); unit++)
+            bytes /= 1000;
+        snprintf(sent, sizeof(sent), "%.3g %s", bytes, units[unit]);
         tccl_doc_text(doc, name, NAME);
         tccl_doc_cell(doc, "%lld", count_of(account, "steps"));
         tccl_doc_cell(doc, "%s", sent);

@@ -244,9 +244,8 @@ void check_item_accounting(const struct check_site *site, struct check_result *r
             "it to one node for all");
         return;
     }
-    int64_t left = within(site, ACCOUNTING_MS) - tccl_now_ms();
-    cleanup_json json_t *records =
-        tccl_client_query(&site->conf, filter, left > 0 ? (int)left : 0, &complete, &err);
+    int left = tccl_left_ms(within(site, ACCOUNTING_MS));
+    cleanup_json json_t *records = tccl_client_query(&site->conf, filter, left, &complete, &err);
     if (!records)
         check_say(result, CHECK_FAIL, "%s: %s: %s", host, err.text, check_peer_advice(err.text));
     else

@@ -301,17 +301,6 @@ static void check_since(const struct check_site *site, const struct tccl_machine
                 machine->nics[i].name, machine->nics[i].busid);
 }
 
-/* Can tccld use the profile that we can read? */
-static void check_read(const struct check_site *site, struct check_result *result)
-{
-    cleanup_json json_t *answer = check_site_ask(site, true, SLURM_MS, NULL);
-    const char *why = tccl_text_of(answer, "profile_why");
-    if (*why)
-        check_say(result, CHECK_FAIL,
-                  "tccld can't use it: %.300s: make it readable for the user of TccldUser=", why);
-    check_reached(answer, result);
-}
-
 void check_item_profile(const struct check_site *site, struct check_result *result)
 {
     cleanup_free struct tccl_machine *machine = calloc(1, sizeof(*machine));
@@ -346,7 +335,13 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     check_say(result, CHECK_OK, "%s", id);
     if (strcmp(tccl_profile_source(profile), "model") != 0)
         compare_machine(site, machine, tccl_profile_source(profile), result);
-    check_read(site, result);
+    /* Can tccld use the profile that we can read? */
+    cleanup_json json_t *answer = check_site_ask(site, true, SLURM_MS, NULL);
+    const char *why = tccl_text_of(answer, "profile_why");
+    if (*why)
+        check_say(result, CHECK_FAIL,
+                  "tccld can't use it: %.300s: make it readable for the user of TccldUser=", why);
+    check_reached(answer, result);
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
     check_collapses(profile, result);

@@ -177,26 +177,6 @@ static bool constrains(const struct check_site *site, bool *seen)
     return yes;
 }
 
-static int count_words(const char *list)
-{
-    int count = list && *list;
-    for (; list && *list; list++)
-        count += *list == ',';
-    return count;
-}
-
-/* In a task: are there GPUs of the step that it cannot see? */
-static void look_around(struct check_result *result)
-{
-    const char *all = getenv("SLURM_GPUS_ON_NODE"), *seen = getenv("CUDA_VISIBLE_DEVICES");
-    int count = all ? atoi(all) : 0;
-    if (getenv("SLURM_PROCID") && seen && count_words(seen) < count)
-        check_say(result, CHECK_WARN,
-                  "this task sees %d of the step's %d GPUs here: NCCL has no P2P between tasks: "
-                  "use --gpus-per-node instead of --gpus-per-task, without --gpu-bind",
-                  count_words(seen), count);
-}
-
 void check_item_isolation(const struct check_site *site, struct check_result *result)
 {
     char plugins[1024] = "";
@@ -220,7 +200,16 @@ void check_item_isolation(const struct check_site *site, struct check_result *re
             "hide them by CUDA_VISIBLE_DEVICES alone",
             seen ? "ConstrainDevices is not set" : "no readable cgroup.conf",
             known ? plugins : "unknown");
-    look_around(result);
+    /* In a task: are there GPUs of the step that it cannot see? */
+    const char *all = getenv("SLURM_GPUS_ON_NODE"), *own = getenv("CUDA_VISIBLE_DEVICES");
+    int count = all ? atoi(all) : 0, n_own = own && *own;
+    for (const char *at = own; at && *at; at++)
+        n_own += *at == ',';
+    if (getenv("SLURM_PROCID") && own && n_own < count)
+        check_say(result, CHECK_WARN,
+                  "this task sees %d of the step's %d GPUs here: NCCL has no P2P between tasks: "
+                  "use --gpus-per-node instead of --gpus-per-task, without --gpu-bind",
+                  n_own, count);
     /* Variables that isolate GPUs without any option on the command line. */
     static const char *const names[] = {"SLURM_GPUS_PER_TASK",  "SBATCH_GPUS_PER_TASK",
                                         "SALLOC_GPUS_PER_TASK", "SLURM_GPU_BIND",

@@ -1,17 +1,14 @@
 /* check-machine.c: tccl-check machine, and the item of that name: what of this machine slows
  * transfers down. Only NVML and CUDA may hang, as drivers do; a child asks them. */
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "check/check-items.h"
 #include "doctor/doctor.h"
+#include "plugin/plugin.h"
 
 enum { DRIVER_MS = 1500 };
 
@@ -28,32 +25,16 @@ struct seen {
     struct tccl_doctor_findings findings;
 };
 
-/* Has a child fill it in, which ends, or is killed, within DRIVER_MS. Returns how many parts are
- * there. */
-static int ask(struct answer *answer)
+/* In a child, which ends, or is killed, within DRIVER_MS: fills in the answer, which is shared. */
+static void ask(const void *what, void *all)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return 0;
-    pid_t child = fork();
-    if (child == 0) {
-        answer->code = tccl_nvml_read(&answer->nvml, &answer->err);
-        answer->parts = 1;
-        if (answer->code == 0 && answer->nvml.n_gpus > 1)
-            tccl_cuda_peers_read(&answer->nvml, &answer->cuda_err);
-        answer->parts = 2;
-        _exit(0);
-    }
-    close(ends[1]);
-    struct pollfd end = {.fd = ends[0], .events = POLLIN};
-    bool ended = child > 0 && poll(&end, 1, DRIVER_MS) == 1;
-    if (child > 0 && !ended)
-        kill(child, SIGKILL);
-    /* One in the driver can't be killed: nobody waits for it. */
-    if (child > 0)
-        waitpid(child, NULL, ended ? 0 : WNOHANG);
-    close(ends[0]);
-    return answer->parts;
+    struct answer *answer = *(struct answer *const *)what;
+    answer->code = tccl_nvml_read(&answer->nvml, &answer->err);
+    answer->parts = 1;
+    if (answer->code == 0 && answer->nvml.n_gpus > 1)
+        tccl_cuda_peers_read(&answer->nvml, &answer->cuda_err);
+    answer->parts = 2;
+    *(bool *)all = true;
 }
 
 static struct seen *look(void)
@@ -62,7 +43,9 @@ static struct seen *look(void)
     struct answer *answer =
         mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (seen && answer != MAP_FAILED) {
-        int parts = ask(answer);
+        bool all;
+        child_word(ask, &answer, &all, sizeof(all), DRIVER_MS, NULL);
+        int parts = answer->parts;
         const bool known = parts > 0 && answer->code == 0;
         const char *trouble = parts == 0 ? "NVML doesn't answer: look for a hanging driver in dmesg"
                               : answer->code > 0 ? "there is no libnvidia-ml.so.1"

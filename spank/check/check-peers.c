@@ -8,10 +8,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fields.h"
 #include "client/client.h"
 #include "client/conf.h"
 #include "client/hostlist.h"
-#include "client/message.h"
 
 enum { AT_ONCE = 64, REASONS = 3, EACH_MS = 3000, STACK = 1 << 20 };
 
@@ -68,15 +68,12 @@ struct round {
 /* What the node itself says of its plugin, and whether it is of another release than we are. */
 static void take_answer(struct peer *peer, const json_t *answer)
 {
-    const char *plugin = "", *text = "", *version = "";
-    tccl_get_text(answer, "plugin", 16, &plugin, NULL);
-    tccl_get_text(answer, "text", 600, &text, NULL);
-    tccl_get_text(answer, "version", 64, &version, NULL);
+    const char *version = tccl_text_of(answer, "version");
     peer->good = true;
-    if (strcmp(plugin, "missing") == 0)
+    if (strcmp(tccl_text_of(answer, "plugin"), "missing") == 0)
         tccl_fail(&peer->odd,
                   "Slurm has no plugin there, so it drops --tccl in silence, also require: %.300s",
-                  text);
+                  tccl_text_of(answer, "text"));
     else if (strcmp(version, TCCL_VERSION) != 0)
         tccl_fail(&peer->odd, "tccld is of version %.60s, tccl-check of %s", version, TCCL_VERSION);
 }

@@ -223,11 +223,11 @@ static void print_evidence(const json_t *evidence)
             snprintf(ratio, sizeof(ratio), "%.2fx NCCL's own choice", tccl_real_of(each, "ratio"));
         printf("%-16s GPUs %s of %ld node%s, %.1f GB/s promised: %s (%ld steps with it, %ld "
                "without); slower by the steps of %ld "
-               "users, good by %ld: %s\n",
+               "user%s, good by %ld: %s\n",
                "evidence", tccl_text_of(each, "what"), nodes, nodes == 1 ? "" : "s",
                tccl_real_of(each, "promised_gbps"), ratio, (long)tccl_number_of(each, "with_ring"),
                (long)tccl_number_of(each, "without"), (long)tccl_number_of(each, "slower"),
-               (long)tccl_number_of(each, "good"),
+               tccl_number_of(each, "slower") == 1 ? "" : "s", (long)tccl_number_of(each, "good"),
                json_is_true(json_object_get(each, "off"))      ? "no longer given"
                : json_is_true(json_object_get(each, "untrue")) ? "given, but the profile is no "
                                                                  "longer true: measure again"

@@ -78,13 +78,6 @@ static const char *choose_node(struct check_site *site, struct search *search)
 
 /* ---- files ---- */
 
-static void read_plugstack(struct check_site *site)
-{
-    char path[PATH_MAX];
-    tccl_plugstack_path(&site->slurm, path);
-    site->plugstack_good = tccl_plugstack_read(path, &site->plugstack, &site->plugstack_error) == 0;
-}
-
 /* The file named by --config or TCCL_CONF, else the default, else the one that the plugin reads. */
 static void read_conf(struct check_site *site, const char *node)
 {
@@ -123,9 +116,9 @@ static void look_for_slurmd(const struct check_site *site, struct tccl_slurmd *s
 
 json_t *check_site_ask(const struct check_site *site, bool gpus, int ms, struct tccl_error *err)
 {
-    int64_t left = check_run_until(site->deadline, ms) - tccl_now_ms();
+    int left = tccl_left_ms(check_run_until(site->deadline, ms));
     cleanup_json json_t *question = json_pack("{s:b, s:b}", "gpus", gpus, "evidence", gpus);
-    return tccl_client_node(&site->conf, NULL, question, left > 0 ? (int)left : 0, err);
+    return tccl_client_node(&site->conf, NULL, question, left, err);
 }
 
 void check_site_slurmd(const struct check_site *site, struct tccl_slurmd *slurmd)
@@ -152,7 +145,8 @@ void check_site_read(const struct check_options *options, int64_t deadline, stru
         site->slurm_good = tccl_slurm_conf_read(path, &site->slurm, &site->slurm_error) == 0;
     else
         tccl_fail(&site->slurm_error, "no slurm.conf");
-    read_plugstack(site);
+    tccl_plugstack_path(&site->slurm, path);
+    site->plugstack_good = tccl_plugstack_read(path, &site->plugstack, &site->plugstack_error) == 0;
     read_conf(site, choose_node(site, &search));
     tccl_slurm_nodes(&site->slurm, look_for_name, site);
     look_for_slurmd(site, &search.slurmd);

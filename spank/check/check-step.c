@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "client/client.h"
-#include "client/message.h"
 
 enum { ABSENT = 1, UNKNOWN = 3, ASK_MS = 2500 };
 
@@ -29,10 +29,8 @@ int check_step_named(const char *text, struct check_options *options)
 /* What the node's tccld says. Returns the exit status. */
 static int tell(const struct check_options *options, const json_t *answer)
 {
-    const char *plugin = "", *text = "";
+    const char *text = tccl_text_of(answer, "text");
     const json_t *joined = json_object_get(answer, "joined");
-    tccl_get_text(answer, "plugin", 16, &plugin, NULL);
-    tccl_get_text(answer, "text", 600, &text, NULL);
     if (json_is_true(joined)) {
         printf("tccl: %s: the plugin has spoken for step %lu.%lu\n", options->node, options->job,
                options->step);
@@ -40,13 +38,13 @@ static int tell(const struct check_options *options, const json_t *answer)
     }
     if (!json_is_false(joined)) {
         fprintf(stderr,
-                "tccl: %s: whether the plugin has spoken for step %lu.%lu is not known%s%s\n",
+                "tccl: %s: whether the plugin has spoken for step %lu.%lu is not known%s%.600s\n",
                 options->node, options->job, options->step, *text ? ": " : "", text);
         return UNKNOWN;
     }
-    if (strcmp(plugin, "missing") != 0)
+    if (strcmp(tccl_text_of(answer, "plugin"), "missing") != 0)
         text = "run tccl-check on that node";
-    fprintf(stderr, "tccl: %s: no plugin has spoken for step %lu.%lu, so it had no ring: %s\n",
+    fprintf(stderr, "tccl: %s: no plugin has spoken for step %lu.%lu, so it had no ring: %.600s\n",
             options->node, options->job, options->step, text);
     return ABSENT;
 }

@@ -277,11 +277,10 @@ static void receive(struct probe *probe)
 static void wait_some(struct probe *probes, int64_t until)
 {
     struct pollfd polls[ITEMS];
-    int64_t left = until - tccl_now_ms();
     for (int i = 0; i < ITEMS; i++)
         polls[i] = (struct pollfd){.fd = probes[i].wanted && !probes[i].done ? probes[i].fd : -1,
                                    .events = POLLIN};
-    if (poll(polls, ITEMS, left > 0 ? (int)left : 0) <= 0)
+    if (poll(polls, ITEMS, tccl_left_ms(until)) <= 0)
         return;
     for (int i = 0; i < ITEMS; i++)
         if (polls[i].fd >= 0 && polls[i].revents)
@@ -310,18 +309,6 @@ static void show(const struct check_options *options, const struct probe *probes
     fflush(stdout);
 }
 
-/* A status line on the terminal, overwritten by the next output. */
-static void say_waiting(const struct probe *probes, bool *said)
-{
-    if (!isatty(STDERR_FILENO))
-        return;
-    fputs("\r\033[Ktccl: waiting for", stderr);
-    for (int i = 0; i < ITEMS; i++)
-        if (probes[i].wanted && !probes[i].done)
-            fprintf(stderr, " %s", items[i].name);
-    *said = true;
-}
-
 static void clear_waiting(bool *said)
 {
     if (*said)
@@ -331,7 +318,8 @@ static void clear_waiting(bool *said)
 
 static void wait_all(const struct check_options *options, struct probe *probes, int64_t began)
 {
-    int64_t deadline = began + options->seconds * 1000, patient = began + PATIENT_MS;
+    int64_t deadline = began + options->seconds * 1000;
+    int64_t patient = isatty(STDERR_FILENO) ? began + PATIENT_MS : deadline;
     int shown = 0, open;
     bool said = false;
     while ((open = first_open(probes)) < ITEMS && tccl_now_ms() < deadline) {
@@ -339,8 +327,14 @@ static void wait_all(const struct check_options *options, struct probe *probes, 
             clear_waiting(&said);
             show(options, probes, &shown, open);
         }
-        if (tccl_now_ms() >= patient && !said)
-            say_waiting(probes, &said);
+        if (tccl_now_ms() >= patient && !said) {
+            /* A status line on the terminal, overwritten by the next output. */
+            fputs("\r\033[Ktccl: waiting for", stderr);
+            for (int i = 0; i < ITEMS; i++)
+                if (probes[i].wanted && !probes[i].done)
+                    fprintf(stderr, " %s", items[i].name);
+            said = true;
+        }
         wait_some(probes, !said && patient < deadline ? patient : deadline);
     }
     clear_waiting(&said);

@@ -41,30 +41,19 @@ static int choose(char *const *env, const char *item, char **list)
     return find(env, item, strcspn(item, "=")) ? 0 : append(list, item, strlen(item));
 }
 
-static bool names(const char *assignment, const char *variable)
-{
-    size_t length = strlen(variable);
-    return strncmp(assignment, variable, length) == 0 && assignment[length] == '=';
-}
-
-/* Environment= may say the same, and then holds. */
-static bool environment_has(const struct policy_rule *rule, const char *variable)
-{
-    for (int i = 0; i < rule->n_environment; i++)
-        if (names(rule->environment[i], variable))
-            return true;
-    return false;
-}
-
 int policy_env_choose(char *const *env, const struct policy_rule *rule, bool network, bool ring,
                       char **list)
 {
     cleanup_free char *chosen = NULL;
     for (int i = 0; network && i < CLASS_VARIABLES; i++) {
         char item[CLASS_ITEM];
-        snprintf(item, sizeof(item), "%s=%d", class_variables[i], class_value(rule, i));
-        if (class_value(rule, i) != TCCL_NOT_SET &&
-            !(ring && environment_has(rule, class_variables[i])) && choose(env, item, &chosen) != 0)
+        size_t length = (size_t)snprintf(item, sizeof(item), "%s=", class_variables[i]);
+        /* Environment= may say the same, and then holds. */
+        bool said = false;
+        for (int k = 0; ring && k < rule->n_environment; k++)
+            said = said || strncmp(rule->environment[k], item, length) == 0;
+        snprintf(item + length, sizeof(item) - length, "%d", class_value(rule, i));
+        if (class_value(rule, i) != TCCL_NOT_SET && !said && choose(env, item, &chosen) != 0)
             return -1;
     }
     for (int i = 0; ring && i < rule->n_environment; i++)

@@ -67,15 +67,6 @@ int local_init_post_opt(void)
     return 0;
 }
 
-static bool is_required(void)
-{
-    struct tccl_error err = {""};
-    int mode = option_mode();
-    if (mode == POLICY_NOT_GIVEN)
-        mode = option_environment(getenv("TCCL"), getenv(TCCL_FORWARDED), &err);
-    return mode == TCCL_MODE_REQUIRE;
-}
-
 /* The first of the step's nodes; srun has set these for the tasks by now. */
 static bool find_node(char *node, size_t size)
 {
@@ -95,7 +86,11 @@ static bool find_node(char *node, size_t size)
 
 int local_user_init(spank_t spank)
 {
-    if (!is_required() || !find_node(required.node, sizeof(required.node)) ||
+    struct tccl_error err = {""};
+    int mode = option_mode();
+    if (mode == POLICY_NOT_GIVEN)
+        mode = option_environment(getenv("TCCL"), getenv(TCCL_FORWARDED), &err);
+    if (mode != TCCL_MODE_REQUIRE || !find_node(required.node, sizeof(required.node)) ||
         spank_get_item(spank, S_JOB_ID, &required.job) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &required.step) != ESPANK_SUCCESS)
         required.job = 0;

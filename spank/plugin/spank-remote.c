@@ -191,22 +191,16 @@ static int environment_mode(char *const *env)
     return mode;
 }
 
-static int left_until(int64_t deadline)
-{
-    int64_t left = deadline - tccl_now_ms();
-    return left > 0 ? (int)left : 0;
-}
-
 /* A connection to a tccld that answers within so many milliseconds, or before the step's end of
  * waiting; -1 with err: it is not there; -2: it gives no answer; -3 with err: but an error. */
 static int reach_tccld(int patience, struct tccl_error *err)
 {
-    int left = left_until(remote.deadline);
+    int left = tccl_left_ms(remote.deadline);
     int64_t deadline = tccl_now_ms() + (patience < left ? patience : left);
     int fd = tccl_frame_connect(remote.conf.socket, deadline, err);
     if (fd < 0)
         return errno == ETIMEDOUT ? -2 : -1;
-    int late = tccl_client_alive(fd, left_until(deadline), err);
+    int late = tccl_client_alive(fd, tccl_left_ms(deadline), err);
     if (late == 0)
         return fd;
     close(fd);
@@ -240,7 +234,7 @@ static int send_join(int fd, enum tccl_reason cause, const char *reason, int tim
     snprintf(join.policy, sizeof(join.policy), "%s", remote.rule.name);
     join.cause = cause;
     snprintf(join.reason, sizeof(join.reason), "%s", reason ? reason : "");
-    if (tccl_client_join(fd, &join, left_until(deadline), err) == 0)
+    if (tccl_client_join(fd, &join, tccl_left_ms(deadline), err) == 0)
         return fd;
     close(fd);
     return -1;
@@ -253,7 +247,7 @@ static bool tell_tccld(enum tccl_reason cause, const char *reason)
     bool hung = hung_stamp_age(remote.conf.run_dir, tccl_now_ms()) >= 0;
     int64_t deadline = tccl_now_ms() + (hung ? SKIP_MS : DEPART_MS);
     int fd = tccl_frame_connect(remote.conf.socket, deadline, NULL);
-    if (fd < 0 || (fd = send_join(fd, cause, reason, left_until(deadline), NULL)) < 0)
+    if (fd < 0 || (fd = send_join(fd, cause, reason, tccl_left_ms(deadline), NULL)) < 0)
         return false;
     close(fd);
     remote.joined = !hung;
@@ -276,22 +270,12 @@ static void tell_silently(void)
     remote.choice.mode = mode;
 }
 
-static int timeout_of_mode(void)
-{
-    const struct policy_rule *rule = &remote.rule;
-    if (remote.choice.mode == TCCL_MODE_REQUIRE)
-        return rule->require_timeout_ms;
-    if (remote.choice.mode == TCCL_MODE_AUTO && rule->auto_timeout_ms < rule->timeout_ms)
-        return rule->auto_timeout_ms;
-    return rule->timeout_ms;
-}
-
 /* A connection to a tccld that answers; -1 with err. One that hung is given a moment only, for a
  * minute. */
 static int find_tccld(struct tccl_error *err)
 {
     int64_t age = hung_stamp_age(remote.conf.run_dir, tccl_now_ms());
-    int all = left_until(remote.deadline), patience = remote.conf.alive_timeout_ms;
+    int all = tccl_left_ms(remote.deadline), patience = remote.conf.alive_timeout_ms;
     if (patience > all)
         patience = all;
     int fd = reach_tccld(age < 0 ? patience : SKIP_MS, err);
@@ -335,14 +319,20 @@ static void foresee_nccl(spank_t spank)
 static void join_ring(spank_t spank)
 {
     struct tccl_error err = {""};
-    remote.timeout_ms = timeout_of_mode();
+    const struct policy_rule *rule = &remote.rule;
+    remote.timeout_ms = rule->timeout_ms;
+    if (remote.choice.mode == TCCL_MODE_REQUIRE)
+        remote.timeout_ms = rule->require_timeout_ms;
+    else if (remote.choice.mode == TCCL_MODE_AUTO && rule->auto_timeout_ms < rule->timeout_ms)
+        remote.timeout_ms = rule->auto_timeout_ms;
     remote.began = tccl_now_ms();
     remote.deadline = remote.began + remote.timeout_ms;
     signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job, remote.step.key.step);
     foresee_nccl(spank);
     remote.fd = find_tccld(&err);
     if (remote.fd >= 0)
-        remote.fd = send_join(remote.fd, TCCL_REASON_NONE, NULL, left_until(remote.deadline), &err);
+        remote.fd =
+            send_join(remote.fd, TCCL_REASON_NONE, NULL, tccl_left_ms(remote.deadline), &err);
     remote.opener = getpid();
     remote.active = true;
     remote.joined = remote.fd >= 0;
@@ -353,25 +343,19 @@ static void join_ring(spank_t spank)
     tell_tccld(err.reason, err.text); /* for the record, if it hangs and goes on later */
 }
 
-static void fall_back_on_step(enum tccl_reason cause, const char *reason)
+static void tell_failure(void)
 {
-    const struct step_place *place = &remote.place;
-    if (place->spans)
-        fall_back(cause, "%s", reason);
-    else
-        fall_back(cause, "%s: %s", node_name(), reason);
-    if (place->placed || place->speaks)
+    if (remote.place.placed || remote.place.speaks)
         tell_tccld(remote.plan.cause, remote.plan.reason);
 }
 
-/* The user requests a ring that the site forbids. */
-static void refuse_by_policy(void)
+static void fall_back_on_step(enum tccl_reason cause, const char *reason)
 {
-    const struct step_place *place = &remote.place;
-    fall_back(TCCL_REASON_POLICY, "policy%s%s%s forbids rings", remote.rule.name[0] ? " '" : "",
-              remote.rule.name, remote.rule.name[0] ? "'" : "");
-    if (place->placed || place->speaks)
-        tell_tccld(remote.plan.cause, remote.plan.reason);
+    if (remote.place.spans)
+        fall_back(cause, "%s", reason);
+    else
+        fall_back(cause, "%s: %s", node_name(), reason);
+    tell_failure();
 }
 
 /* The policy on this node excludes a ring. Other nodes may have other GPUs, and so another policy:
@@ -423,7 +407,10 @@ static void begin_step(spank_t spank, const struct tccl_error *step_error)
         if (remote.active && mode == TCCL_MODE_REQUIRE) /* srun asks whether a plugin has spoken */
             tell_silently();
     } else if (remote.choice.forbidden) {
-        refuse_by_policy();
+        /* The user requests a ring that the site forbids. */
+        fall_back(TCCL_REASON_POLICY, "policy%s%s%s forbids rings", remote.rule.name[0] ? " '" : "",
+                  remote.rule.name, remote.rule.name[0] ? "'" : "");
+        tell_failure();
     } else if (mode == TCCL_MODE_OFF && remote.choice.asked) {
         if (place->placed)
             tell_tccld(TCCL_REASON_NONE, NULL);
@@ -451,29 +438,6 @@ static void begin_step(spank_t spank, const struct tccl_error *step_error)
     } else {
         join_ring(spank);
     }
-}
-
-/* What the job's steps have printed here, if this one may print something: it has to be opened as
- * root. With TCCL_DEBUG each step prints. */
-static void open_printed(char *const *env)
-{
-    const char *debug = job_env_get(env, "TCCL_DEBUG");
-    bool prints = remote.active && remote.choice.mode >= TCCL_MODE_ON;
-    if (remote.place.first && (prints || remote.bad_environment.text[0]) && !(debug && *debug))
-        remote.printed = printed_open(remote.conf.run_dir);
-}
-
-/* Finds the policy, and from it the mode. */
-static void choose_mode(bool configured)
-{
-    struct tccl_error err = {""};
-    if (configured) {
-        if (step_facts_read(&remote.conf, &remote.step, &remote.facts, &err) != 0)
-            slurm_verbose("tccl: GpuTypes= of policies match nothing: %s", err.text);
-        remote.rule = policy_find(&remote.conf, &remote.facts.facts);
-    }
-    remote.choice =
-        policy_choose(configured ? &remote.rule : NULL, option_mode(), remote.environment);
 }
 
 void remote_init(spank_t spank)
@@ -509,15 +473,6 @@ static bool may_want_ring(char *const *env, enum step_kind kind)
     return option_mode() != POLICY_NOT_GIVEN;
 }
 
-/* The cluster of this job: Cluster= of conf, else ClusterName as slurmd has read it; "" where
- * neither is known. Never what the environment says, which is the user's. */
-static const char *cluster_of(const struct tccl_conf *conf)
-{
-    if (conf->cluster[0])
-        return conf->cluster;
-    return &slurm_conf && slurm_conf.cluster_name ? slurm_conf.cluster_name : "";
-}
-
 int remote_init_post_opt(spank_t spank, int argc, char **argv)
 {
     struct tccl_error step_error = {""}, conf_error = {""};
@@ -547,13 +502,26 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
     if (configured) {
         preload_simplify(&remote.conf, PRELOAD_LOADERS);
+        /* Cluster= of conf, else ClusterName as slurmd has read it; "" where neither is known.
+         * Never what the environment says, which is the user's. */
+        const char *own = remote.conf.cluster,
+                   *slurms = &slurm_conf ? slurm_conf.cluster_name : NULL;
         snprintf(remote.step.key.cluster, sizeof(remote.step.key.cluster), "%s",
-                 cluster_of(&remote.conf));
+                 *own     ? own
+                 : slurms ? slurms
+                          : "");
     }
     remote.environment = environment_mode(env);
     set_no_array(spank, &items, env);
     forget_inherited(spank, configured ? remote.conf.shim : NULL);
-    choose_mode(configured);
+    struct tccl_error facts_error = {""};
+    if (configured) {
+        if (step_facts_read(&remote.conf, &remote.step, &remote.facts, &facts_error) != 0)
+            slurm_verbose("tccl: GpuTypes= of policies match nothing: %s", facts_error.text);
+        remote.rule = policy_find(&remote.conf, &remote.facts.facts);
+    }
+    remote.choice =
+        policy_choose(configured ? &remote.rule : NULL, option_mode(), remote.environment);
     bool given = configured && remote.choice.mode != TCCL_MODE_OFF; /* also without a ring */
     policy_env_class(job_environment(spank), given && remote.step.n_nodes > 1 ? &remote.rule : NULL,
                      remote.step.traffic_class);
@@ -571,17 +539,14 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     if (remote.active && !*remote.watch.socket)
         signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job,
                            remote.step.key.step);
-    if (configured)
-        open_printed(job_environment(spank));
+    /* What the job's steps have printed here, if this one may print something: it has to be opened
+     * as root. With TCCL_DEBUG each step prints. */
+    const char *debug = job_env_get(job_environment(spank), "TCCL_DEBUG");
+    bool prints = remote.active && remote.choice.mode >= TCCL_MODE_ON;
+    if (configured && remote.place.first && (prints || remote.bad_environment.text[0]) &&
+        !(debug && *debug))
+        remote.printed = printed_open(remote.conf.run_dir);
     return 0;
-}
-
-static bool tccld_answers(void)
-{
-    int fd = reach_tccld(remote.conf.alive_timeout_ms, NULL);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0 || fd == -3; /* an error is an answer */
 }
 
 /* Until there is something to read on the connection to tccld. False: there will be nothing, why.
@@ -590,7 +555,7 @@ static bool wait_for_tccld(void)
 {
     struct pollfd pollfd = {.fd = remote.fd, .events = POLLIN};
     int64_t asked = tccl_now_ms();
-    for (int left; (left = left_until(remote.deadline)) > 0;) {
+    for (int left; (left = tccl_left_ms(remote.deadline)) > 0;) {
         if (poll(&pollfd, 1, left < LOOK_MS ? left : LOOK_MS) > 0)
             return true;
         if (signal_watch_look(&remote.watch, tccl_now_ms())) {
@@ -603,14 +568,18 @@ static bool wait_for_tccld(void)
             return false;
         }
         bool whole = left >= remote.conf.alive_timeout_ms; /* else the end of the wait says it */
-        if (whole && tccl_now_ms() >= asked + ALIVE_MS && !tccld_answers()) {
+        bool asks = tccl_now_ms() >= asked + ALIVE_MS;
+        int fd = whole && asks ? reach_tccld(remote.conf.alive_timeout_ms, NULL) : -3;
+        if (fd >= 0)
+            close(fd);
+        else if (fd != -3) { /* an error is an answer */
             if (poll(&pollfd, 1, 0) > 0)
                 return true; /* the plan has come meanwhile */
             fall_back(TCCL_REASON_NO_ANSWER, "%s: tccld hangs: no answer within %d ms", node_name(),
                       remote.conf.alive_timeout_ms);
             return false;
         }
-        if (tccl_now_ms() >= asked + ALIVE_MS)
+        if (asks)
             asked = tccl_now_ms();
     }
     fall_back(TCCL_REASON_NO_ANSWER, "%s: tccld gave no answer within %d ms", node_name(),
@@ -788,7 +757,7 @@ int remote_user_init(spank_t spank)
         struct tccl_outcome plan;
         remote.unheard = true;
         if (wait_for_tccld()) {
-            int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
+            int rc = tccl_client_wait_plan(remote.fd, tccl_left_ms(remote.deadline), &plan, &err);
             remote.unheard = rc != 0;
             if (rc == 0)
                 remote.plan = plan;

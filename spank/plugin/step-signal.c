@@ -13,12 +13,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static bool is_of_socket(const char *path, const char *socket)
-{
-    const char *last = strrchr(path, '/');
-    return last && strcmp(last, socket) == 0;
-}
-
 /* Is it the end, here, of a connection that slurmd has made to the socket? slurmstepd's real user
  * is slurmd's, whoever it acts as. */
 static bool is_peer(int fd, const char *socket, uint64_t *inode)
@@ -30,10 +24,11 @@ static bool is_peer(int fd, const char *socket, uint64_t *inode)
     } address = {.room = ""};
     struct ucred peer = {.pid = 0};
     struct stat status;
+    const char *last;
     int listens = 1;
     socklen_t size = sizeof(struct sockaddr_un), peer_size = sizeof(peer), one = sizeof(listens);
     if (getsockname(fd, &address.any, &size) != 0 || address.any.sa_family != AF_UNIX ||
-        !is_of_socket(address.unix_.sun_path, socket) ||
+        !(last = strrchr(address.unix_.sun_path, '/')) || strcmp(last, socket) != 0 ||
         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &one) != 0 || listens ||
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) != 0 || peer.uid != getuid() ||
         fstat(fd, &status) != 0)

@@ -176,15 +176,6 @@ static void stop_tccld(struct keeper *keeper)
     }
 }
 
-static void leave(const struct keeper *keeper)
-{
-    char path[RUN_FOLDER + 8];
-    snprintf(path, sizeof(path), "%s/socket", keeper->folder);
-    cleanup_close int fd = tccl_frame_connect(path, tccl_now_ms() + LEAVE_MS, NULL);
-    if (fd >= 0)
-        tccl_client_leave(fd, &keeper->keeping->key, LEAVE_MS, NULL);
-}
-
 /* ---- records ---- */
 
 struct copying {
@@ -296,6 +287,7 @@ static void keep(const struct run_keeping *keeping, pid_t command, int say, int 
     struct tccl_process started;
     struct tccl_error err = {0};
     struct word word = {.ready = false};
+    char path[RUN_FOLDER + 8];
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -319,7 +311,10 @@ static void keep(const struct run_keeping *keeping, pid_t command, int say, int 
         struct pollfd end = {.fd = keeper.pidfd, .events = POLLIN};
         while (!has_ended(&keeper))
             poll(&end, 1, keeper.pidfd >= 0 ? -1 : LOOK_MS);
-        leave(&keeper);
+        snprintf(path, sizeof(path), "%s/socket", keeper.folder);
+        cleanup_close int fd = tccl_frame_connect(path, tccl_now_ms() + LEAVE_MS, NULL);
+        if (fd >= 0)
+            tccl_client_leave(fd, &keeping->key, LEAVE_MS, NULL);
     }
     stop_tccld(&keeper);
     if (*keeper.folder)

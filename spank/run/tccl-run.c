@@ -354,9 +354,8 @@ static int join(struct run *run)
     int rc = fd >= 0 ? tccl_step_set_nodes(&run->step, &node, 1) : -1;
     if (rc == 0)
         rc = tccl_client_join(fd, &run->step, PLAN_MS, &err);
-    int64_t left = deadline - tccl_now_ms();
     if (rc == 0)
-        rc = tccl_client_wait_plan(fd, left > 0 ? (int)left : 0, &run->plan, &err);
+        rc = tccl_client_wait_plan(fd, tccl_left_ms(deadline), &run->plan, &err);
     if (rc > 0)
         tccl_fail(&err, "tccld gave no answer within %d ms", PLAN_MS);
     tccl_fail(&err, "out of memory");

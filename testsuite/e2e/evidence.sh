@@ -93,7 +93,7 @@ until_left nobody "$slow" "$own"
 gets nobody evidence "$slow" "$own" || fail "the ring is given again: ${kinds[*]}"
 steps games 8 "$slow" "$own"
 ! has evidence 8 || fail "by one user's steps another one's have no ring"
-matches "explained" "$(explained)" "evidence *GPUs *:0-3 of 2 nodes, * GB/s promised: 0.60x NCCL's own choice (* steps with it, * without); slower by the steps of 1 users, good by 0: given*"
+matches "explained" "$(explained)" "evidence *GPUs *:0-3 of 2 nodes, * GB/s promised: 0.60x NCCL's own choice (* steps with it, * without); slower by the steps of 1 user, good by 0: given*"
 
 echo "--- absurd figures count for nothing; two users' count for all"
 steps daemon 8 9999 0.01

@@ -394,7 +394,7 @@ TEST(none)
     set_text(record, "achieved_with", "own");
     check_none(record,
                "trial: to compare them; achieved 7.25 GB/s with NCCL's own rings, 97 % of what was "
-               "predicted: the best tenth of 1 large collective");
+               "predicted of these: the best tenth of 1 large collective");
     set_text(record, "ring", "n1[what]");
     check_none(record, "the ring of step 12.0 can't be read");
     cleanup_json json_t *empty = json_object();
