@@ -89,20 +89,20 @@ struct alongside {
     struct running_step *who[SEEN];
     uint32_t own[SEEN]; /* GPUs of each */
     uint32_t gpus;      /* of all of them, and the step's own */
-    int steps;          /* of which anything counts */
     struct tccl_beside beside;
     struct tccl_neighbour *named; /* of each, what the record says; NULL: nobody asks */
 };
 
-static int put_side(struct alongside *seen, double alone)
+/* Returns whether there is anything that counts. */
+static bool put_side(struct alongside *seen, double alone)
 {
     struct tccl_beside *beside = &seen->beside;
     if (seen->sides[beside->n].count == 0 || !(alone > 0))
-        return 0;
+        return false;
     seen->sides[beside->n].alone = alone;
     beside->others[beside->n] = &seen->sides[beside->n];
     beside->alone[beside->n++] = alone;
-    return 1;
+    return true;
 }
 
 /* By GPU numbers. All rings of a set, those that are alike too; of NCCL's own each once. */
@@ -134,14 +134,14 @@ static double alone_of_first(struct running *running, const struct running_step 
     return step->alone * side->rings / planned;
 }
 
-static int see_ring(struct running *running, const struct running_step *step,
-                    struct alongside *seen)
+static bool see_ring(struct running *running, const struct running_step *step,
+                     struct alongside *seen)
 {
     const struct tccl_machine *machine = own_machine(running->daemon->own);
     struct tccl_side *side = &seen->sides[seen->beside.n];
     struct tccl_ring_set set;
     if (tccl_ring_set_parse(step->rings, machine, &set, NULL) != 0)
-        return 0;
+        return false;
     int planned = set.n;
     if (step->built < planned)
         set.n = step->built;
@@ -152,21 +152,20 @@ static int see_ring(struct running *running, const struct running_step *step,
                     set.n < planned ? alone_of_first(running, step, planned, side) : step->alone);
 }
 
-static int see_nccl(struct running *running, const struct running_step *step, uint32_t gpus,
-                    struct alongside *seen)
+static void see_nccl(struct running *running, const struct running_step *step, uint32_t gpus,
+                     struct alongside *seen)
 {
     struct own *own = running->daemon->own;
     const struct tccl_table *table = own_table(own, gpus);
     const struct tccl_baseline *baseline;
     int generation = step->nccl > 0 ? tccl_generation_of(step->nccl) : TCCL_NEWEST;
     if (!table)
-        return 0;
+        return;
     baseline = &table->baselines[step->n_nodes == 1][generation];
     if (seen->named)
         name_set(own_machine(own), &baseline->set, true, &seen->named[seen->beside.n]);
-    return tccl_side_add_baseline(&seen->sides[seen->beside.n], baseline) == 0
-               ? put_side(seen, baseline->gbps)
-               : 0;
+    if (tccl_side_add_baseline(&seen->sides[seen->beside.n], baseline) == 0)
+        put_side(seen, baseline->gbps);
 }
 
 /* GPUs that a step before this one has, in part at least, are not seen twice. */
@@ -182,12 +181,10 @@ static void see_step(struct running *running, struct running_step *step, struct 
     seen->who[seen->beside.n] = step;
     seen->own[seen->beside.n] = gpus;
     seen->sides[seen->beside.n] = (struct tccl_side){0};
-    if (step->rings && step->built > 0 && see_ring(running, step, seen)) {
-        seen->steps++;
-    } else {
-        seen->sides[seen->beside.n] = (struct tccl_side){0};
-        seen->steps += see_nccl(running, step, gpus, seen);
-    }
+    if (step->rings && step->built > 0 && see_ring(running, step, seen))
+        return;
+    seen->sides[seen->beside.n] = (struct tccl_side){0};
+    see_nccl(running, step, gpus, seen);
 }
 
 /* Steps of one job may have the same GPUs (--overlap), and those of its script: one with a ring
@@ -249,20 +246,19 @@ struct shared_class *alongside_see(struct running *running, const struct tccl_st
     struct alongside seen = {.gpus = class->class->gpus, .named = named};
     running_sweep(running);
     see_all(running, key, &seen);
-    if (seen.steps == 0)
+    if (seen.beside.n == 0)
         return class;
     know(running, &seen.beside);
     const struct tccl_table *table = own_table(own, class->class->gpus);
     struct tccl_node_class *beside =
         table ? tccl_beside_class(&seen.beside, table, closed, view, &err) : NULL;
     if (beside) {
-        beside->neighbours = seen.steps;
+        beside->neighbours = seen.beside.n;
         memcpy(beside->worse, class->class->worse, sizeof(beside->worse));
         /* Those that run, with what each has alone. */
-        for (int i = 0; i < seen.beside.n && seen.named; i++)
-            seen.named[i].gbps = seen.named[i].alone = seen.beside.alone[i];
-        beside->beside =
-            seen.named && seen.beside.n > 0 ? tccl_beside_format(seen.named, seen.beside.n) : NULL;
+        for (int i = 0; i < seen.beside.n && named; i++)
+            named[i].gbps = named[i].alone = seen.beside.alone[i];
+        beside->beside = named ? tccl_beside_format(named, seen.beside.n) : NULL;
     }
     struct shared_class *shared = beside ? shared_class_new(beside) : NULL;
     if (!shared) {

@@ -54,13 +54,6 @@ static void on_answer(void *context, const struct tccl_step *facts)
         step_advance(step);
 }
 
-static bool agree(const struct step *step, const struct tccl_step *facts)
-{
-    char text[JOB_CLAIMS + 1];
-    job_claims(facts, text);
-    return facts->uid == step->join->uid && strcmp(text, step->claims) == 0;
-}
-
 /* Once slurmctld has been asked. */
 static int refuse(const struct step *step, const struct tccl_step *facts, struct tccl_error *err)
 {
@@ -83,7 +76,10 @@ int claims_check(struct step *step, struct tccl_error *err)
     if (step->question)
         return 1;
     const struct tccl_step *facts = jobs_known(daemon->jobs, step->key.job, JOBS_FRESH_MS);
-    if (facts && agree(step, facts))
+    char text[JOB_CLAIMS + 1];
+    if (facts)
+        job_claims(facts, text);
+    if (facts && facts->uid == step->join->uid && strcmp(text, step->claims) == 0)
         return 0;
     if (!step->asked)
         step->question = jobs_ask(daemon->jobs, step->key.job, on_answer, step);

@@ -82,21 +82,16 @@ static bool is_same(const struct source *old)
            tccl_stamp_equal(&old->gres_conf, &now.gres_conf);
 }
 
-/* Does slurmd write the files itself, once it has started (configless)? */
-static bool is_fetched(const char *conf)
-{
-    char real[PATH_MAX];
-    return realpath(conf, real) && strstr(real, "/conf-cache/");
-}
-
 /* Had gres.conf this content when slurmd read it? Moving a file changes its inode's time. */
 static bool is_older(const struct source *source)
 {
+    /* Does slurmd write the files itself, once it has started (configless)? */
+    char real[PATH_MAX];
+    bool fetched = realpath(source->slurmd.conf, real) && strstr(real, "/conf-cache/");
     const struct timespec *changed = &source->gres_conf.changed;
     int64_t at = (int64_t)changed->tv_sec * 1000000 + changed->tv_nsec / 1000;
     int64_t started = tccl_wall_us() - source->slurmd.age_us;
-    return !tccl_stamp_exists(&source->gres_conf) ||
-           at < started + (is_fetched(source->slurmd.conf) ? FETCH_US : 0);
+    return !tccl_stamp_exists(&source->gres_conf) || at < started + (fetched ? FETCH_US : 0);
 }
 
 static bool is_known(const struct look *look)

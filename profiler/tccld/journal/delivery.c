@@ -59,6 +59,12 @@ static void lose_refused(struct journal *journal, const json_t *refused, int pen
     }
 }
 
+static void log_error(const struct disk_task *task)
+{
+    if (task->err.text[0])
+        log_limited(&task->journal->trouble, "%s", task->err.text);
+}
+
 /* In the disk's thread: those that were refused (record) are kept aside, all that was settled
  * (answer: ids) is removed. */
 static void run_remove(struct disk_task *task)
@@ -75,7 +81,7 @@ static void then_removed(struct disk_task *task)
     if (task->result == 0 && json_array_size(task->answer) > 0)
         lose_refused(task->journal, task->record, 0);
     opening_after_outbox(task);
-    disk_task_log_error(task);
+    log_error(task);
     end_round(task->journal, task->result == 0);
 }
 
@@ -249,7 +255,7 @@ static void then_taken(struct disk_task *task)
                  *last = json_array_get(ids, json_array_size(ids) - 1);
     if (task->behind)
         journal->behind = json_integer_value(json_array_get(last, 0)); /* 0: from the oldest on */
-    disk_task_log_error(task);
+    log_error(task);
     inbox_log_dates(task);
     if (task->store_failed)
         opening_again(journal, &task->err);

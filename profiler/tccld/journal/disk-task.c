@@ -25,7 +25,6 @@ void disk_task_done(void *argument)
 
 void disk_task_set_time(struct disk_task *task)
 {
-    task->since = journal_oldest(task->journal);
     task->believed = task->journal->believed;
     task->keep_days = task->journal->daemon->conf->keep_days[0];
     task->keep_misdated = task->journal->daemon->conf->keep_days[1];
@@ -44,12 +43,6 @@ int disk_task_submit(struct disk_task first)
     json_decref(first.record);
     json_decref(first.answer);
     return -1;
-}
-
-void disk_task_log_error(struct disk_task *task)
-{
-    if (task->err.text[0])
-        log_limited(&task->journal->trouble, "%s", task->err.text);
 }
 
 void journal_refuse(struct connection *connection, const char *text, bool refused)

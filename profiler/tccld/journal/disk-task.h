@@ -14,7 +14,6 @@ struct disk_task {
     void (*run)(struct disk_task *task);
     void (*then)(struct disk_task *task);
     json_t *record, *answer; /* record: or an array of them */
-    int64_t since;           /* records of steps that started before are not kept */
     int n_expired;           /* those that came */
     struct believed believed;
     int keep_days, keep_misdated;
@@ -44,9 +43,6 @@ int disk_task_submit(struct disk_task first);
 /* The same in two steps, for a pool: run in the thread, then the rest and an end of it. */
 void disk_task_run(void *argument);
 void disk_task_done(void *argument);
-
-/* A then: logs err, if there is one. */
-void disk_task_log_error(struct disk_task *task);
 
 /* Answers who has asked: an ERROR; refused: asking again is of no use. */
 void journal_refuse(struct connection *connection, const char *text, bool refused);

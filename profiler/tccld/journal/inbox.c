@@ -4,6 +4,7 @@
 #include "tccld/journal/disk-task.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -31,7 +32,8 @@ int inbox_store(struct disk_task *task, const json_t *record)
         return tccl_records_put_misdated(store, record, believed_now(&task->believed, now_ms),
                                          &task->err);
     }
-    if (json_is_integer(json) && start < task->since) {
+    if (json_is_integer(json) &&
+        start < believed_oldest(&task->believed, task->keep_days, time(NULL), now_ms)) {
         task->n_expired++;
         return 0;
     }

@@ -125,8 +125,6 @@ struct journal {
 
 /* Where records go: a node, or NULL, which is this one. */
 const char *journal_home(const struct journal *journal);
-/* KeepRecords= as a time: records of steps that started before are not kept; 0: all are. */
-int64_t journal_oldest(const struct journal *journal);
 
 /* The step that a record is of, for logs: as tccl_key_format, or "?". */
 void journal_step_text(const json_t *record, char text[static TCCL_KEY_TEXT]);

@@ -23,12 +23,6 @@ enum {
     MEMORY_BYTES = 64 << 20, /* and as text, of which those of large steps have much */
 };
 
-int64_t journal_oldest(const struct journal *journal)
-{
-    return believed_oldest(&journal->believed, journal->daemon->conf->keep_days[0], time(NULL),
-                           tccl_now_ms());
-}
-
 const char *journal_home(const struct journal *journal)
 {
     const struct tccl_conf *conf = journal->daemon->conf;

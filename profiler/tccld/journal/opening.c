@@ -55,24 +55,20 @@ static int open_store(struct disk_task *task)
     return 0;
 }
 
-static int open_outbox(struct disk_task *task)
-{
-    struct journal *journal = task->journal;
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof(path), "%s/outbox.db", journal->folder);
-    return tccl_outbox_open(path, &journal->outbox, &task->n_boxed, &task->box_err);
-}
-
 /* The outbox first: it takes records where the store can't. */
 static void run_open(struct disk_task *task)
 {
     struct journal *journal = task->journal;
     bool had_store = journal->store;
+    char outbox[PATH_MAX + 16];
+    snprintf(outbox, sizeof(outbox), "%s/outbox.db", journal->folder);
     bool own = tccl_make_folder(journal->folder, 0755, &task->err) == 0 &&
                tccl_folder_check_own(journal->folder, 0, &task->err) == 0;
     atomic_store(&journal->own, own);
     task->result = own && take_lock(journal, &task->err) == 0 ? 0 : -1;
-    task->box_failed = task->result == 0 && !journal->outbox && open_outbox(task) != 0;
+    task->box_failed =
+        task->result == 0 && !journal->outbox &&
+        tccl_outbox_open(outbox, &journal->outbox, &task->n_boxed, &task->box_err) != 0;
     if (task->result == 0 && !journal->store)
         task->result = open_store(task);
     task->given_up = !had_store && journal->store; /* believed is new */

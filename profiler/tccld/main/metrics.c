@@ -232,15 +232,6 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     put_histogram(out, metrics, ACHIEVED);
 }
 
-static void put_worse(FILE *out, const struct metrics *metrics)
-{
-    describe(out, "tccl_degraded", "gauge", NULL,
-             "What plans do without since the profile was measured: links that carry less, GPUs "
-             "and NICs that are gone.");
-    fprintf(out, "tccl_degraded{what=\"link\"} %d\n", metrics->links);
-    fprintf(out, "tccl_degraded{what=\"device\"} %d\n", metrics->gone);
-}
-
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,
                    const struct metrics_machine *machine, time_t started, time_t now)
 {
@@ -277,7 +268,11 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     for (int i = 0; i < TCCL_DOCTOR_LEVELS; i++)
         fprintf(out, "tccl_machine_findings{level=\"%s\"} %d\n",
                 tccl_doctor_level_name((enum tccl_doctor_level)i), machine->findings[i]);
-    put_worse(out, metrics);
+    describe(out, "tccl_degraded", "gauge", NULL,
+             "What plans do without since the profile was measured: links that carry less, GPUs "
+             "and NICs that are gone.");
+    fprintf(out, "tccl_degraded{what=\"link\"} %d\n", metrics->links);
+    fprintf(out, "tccl_degraded{what=\"device\"} %d\n", metrics->gone);
     fputs("# EOF\n", out);
     if (fclose(out) == 0)
         return text;
