@@ -179,27 +179,23 @@ static void save(const struct verdict *verdict)
     running_save(verdict->running, step);
 }
 
-static void load_below(struct verdict *verdict, const json_t *json)
-{
-    json_int_t node;
-    if (tccl_get_int(json, "node", 1, TCCL_MAX_NODES, &node, NULL) != 0)
-        return;
-    struct below *below = below_of(verdict, (int)node);
-    if (below)
-        below->heard = built_sum_from_json(json, below->node, end_of(verdict, below->node),
-                                           &below->sum, NULL) == 0;
-}
-
 /* As a tccld before this one has left it. */
 static void load(struct verdict *verdict)
 {
     const json_t *state = verdict->step->said;
-    const json_t *below;
+    const json_t *json;
     size_t i;
     for (int k = 0; state && k < FIELDS; k++)
         if (tccl_field_get(state, &fields[k], true, verdict, NULL) != 0)
             return;
-    json_array_foreach(json_object_get(state, "below"), i, below) load_below(verdict, below);
+    json_array_foreach(json_object_get(state, "below"), i, json)
+    {
+        int node = (int)json_integer_value(json_object_get(json, "node"));
+        struct below *below = below_of(verdict, node);
+        if (below)
+            below->heard =
+                built_sum_from_json(json, node, end_of(verdict, node), &below->sum, NULL) == 0;
+    }
 }
 
 /* ---- Upwards ---- */

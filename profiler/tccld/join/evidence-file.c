@@ -258,16 +258,6 @@ void evidence_apply(struct daemon *daemon, struct tccl_outcome *outcome,
 
 /* ---- for people ---- */
 
-static json_t *view_to_json(const struct evidence_view *view)
-{
-    const struct evidence_row *row = view->row;
-    return json_pack("{s:s, s:i, s:f, s:i, s:i, s:i, s:i, s:b, s:b, s:f, s:f}", "what", row->what,
-                     "n_nodes", row->n_nodes, "promised_gbps", row->promised, "with_ring",
-                     (int)view->steps[EVIDENCE_RING], "without", (int)view->steps[EVIDENCE_OWN],
-                     "slower", view->slower, "good", view->good, "off", view->off, "untrue",
-                     view->untrue, "ratio", view->ratio, "reached", view->reached);
-}
-
 json_t *evidence_report(const struct daemon *daemon)
 {
     const struct evidence_table *table = daemon->evidence ? daemon->evidence->table : NULL;
@@ -282,11 +272,18 @@ json_t *evidence_report(const struct daemon *daemon)
                 latest = i;
         if (latest < 0)
             break;
-        before = table->rows[latest].order;
-        struct evidence_view view = evidence_look(table, table->subjects[latest], users);
-        if (view.row != &table->rows[latest])
+        const struct evidence_row *row = &table->rows[latest];
+        const struct evidence_view view = evidence_look(table, table->subjects[latest], users);
+        before = row->order;
+        if (view.row != row)
             continue;
-        json_array_append_new(report, view_to_json(&view));
+        json_array_append_new(report,
+                              json_pack("{s:s, s:i, s:f, s:i, s:i, s:i, s:i, s:b, s:b, s:f, s:f}",
+                                        "what", row->what, "n_nodes", row->n_nodes, "promised_gbps",
+                                        row->promised, "with_ring", (int)view.steps[EVIDENCE_RING],
+                                        "without", (int)view.steps[EVIDENCE_OWN], "slower",
+                                        view.slower, "good", view.good, "off", view.off, "untrue",
+                                        view.untrue, "ratio", view.ratio, "reached", view.reached));
         shown++;
     }
     return report;

@@ -128,20 +128,6 @@ static void put_answer(struct tccl_line_writer *lines, const struct tccl_node_cl
     }
 }
 
-/* That class, as what the question asks for: beside the step's other groups, or else beside other
- * steps alone. Takes the class over. */
-static void answer_class(struct daemon *daemon, const struct running_step *step,
-                         struct shared_class *class, bool closed, struct tccl_line_writer *lines)
-{
-    bool group = !(closed && class->class->n_gpus == 1);
-    const struct tccl_group_choice *joint =
-        group ? joint_choice(daemon->running, step, class->class, closed) : NULL;
-    if (!joint)
-        class = alongside_see(daemon->running, &step->key, class, closed, running_view(step));
-    put_answer(lines, class->class, own_machine(daemon->own), joint, closed);
-    shared_class_drop(class);
-}
-
 void subset_ask(struct daemon *daemon, struct connection *connection,
                 const struct tccl_lines *lines)
 {
@@ -168,9 +154,17 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
     }
     struct shared_class *class = own_kind_busids(daemon->own, daemon->conf, question.gpus,
                                                  question.n_gpus, running_view(step), &err);
-    if (class)
-        answer_class(daemon, step, class, question.closed, &writer);
-    else
+    if (class) {
+        /* Beside the step's other groups, or else beside other steps alone. */
+        bool closed = question.closed, group = !closed || class->class->n_gpus > 1;
+        const struct tccl_group_choice *joint =
+            group ? joint_choice(daemon->running, step, class->class, closed) : NULL;
+        if (!joint)
+            class = alongside_see(daemon->running, &step->key, class, closed, running_view(step));
+        put_answer(&writer, class->class, own_machine(daemon->own), joint, closed);
+        shared_class_drop(class);
+    } else {
         answer(&writer, TCCL_STATE_FAILED, err.text);
+    }
     connection_answer_lines(connection, &writer);
 }

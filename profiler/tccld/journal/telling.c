@@ -109,32 +109,29 @@ static void on_heard(void *context, json_t *answer, const struct tccl_error *err
     end_telling(journal, heard, journal->said, text ? text : "no reason given");
 }
 
-/* Takes the message over. */
-static int tell_home(struct journal *journal, json_t *message)
-{
-    struct disk_task task = {
-        .journal = journal, .run = run_put, .then = then_told, .record = message};
-    if (!journal_home(journal))
-        return disk_task_submit(task);
-    journal->telling = link_ask(journal->daemon, journal_home(journal), message,
-                                tccl_now_ms() + JOURNAL_SEND_MS, on_heard, journal);
-    json_decref(message);
-    return journal->telling ? 0 : -1;
-}
-
 void telling_on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct journal *journal = argument;
     const struct losses *losses = &journal->losses;
+    const char *home = journal_home(journal);
     if (journal->telling)
         return;
-    json_t *message = tccl_message_new("lost"),
-           *rest = json_pack("{s:s, s:s, s:I, s:I, s:I}", "node", journal->daemon->conf->node,
-                             "ledger", losses->ledger, "records", (json_int_t)losses->count,
-                             "first", (json_int_t)losses->first, "last", (json_int_t)losses->last);
-    json_object_update_new(message, rest);
+    cleanup_json json_t *message = tccl_message_new("lost");
+    cleanup_json json_t *rest =
+        json_pack("{s:s, s:s, s:I, s:I, s:I}", "node", journal->daemon->conf->node, "ledger",
+                  losses->ledger, "records", (json_int_t)losses->count, "first",
+                  (json_int_t)losses->first, "last", (json_int_t)losses->last);
+    json_object_update(message, rest);
     journal->said = losses->count;
-    if (tell_home(journal, message) != 0)
+    if (home)
+        journal->telling = link_ask(journal->daemon, home, message, tccl_now_ms() + JOURNAL_SEND_MS,
+                                    on_heard, journal);
+    int failed = home ? !journal->telling
+                      : disk_task_submit((struct disk_task){.journal = journal,
+                                                            .run = run_put,
+                                                            .then = then_told,
+                                                            .record = json_incref(message)});
+    if (failed)
         look_later(journal);
 }
 

@@ -71,30 +71,26 @@ static void remove_written(struct metrics_file *file)
     *file->written = '\0';
 }
 
-static void begin_writing(struct metrics_file *file)
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
+    struct metrics_file *file = argument;
     const struct tccl_conf *conf = file->daemon->conf;
+    if (*conf->metrics_file)
+        daemon_set(file->timer, METRICS_SECONDS * 1000);
+    if (file->metrics)
+        return;
+    if (strcmp(file->written, conf->metrics_file) != 0)
+        remove_written(file);
+    if (!*conf->metrics_file) {
+        file->failing = false;
+        return;
+    }
     file->metrics = metrics_copy(file->daemon->metrics);
     strcpy(file->path, conf->metrics_file);
     strcpy(file->machine, conf->machine);
     strcpy(file->cache_dir, conf->cache_dir);
     if (file->metrics && pool_submit(file->pool, run_writing, done_writing, file) != 0)
         metrics_free(tccl_steal(file->metrics));
-}
-
-static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
-{
-    struct metrics_file *file = argument;
-    if (*file->daemon->conf->metrics_file)
-        daemon_set(file->timer, METRICS_SECONDS * 1000);
-    if (file->metrics)
-        return;
-    if (strcmp(file->written, file->daemon->conf->metrics_file) != 0)
-        remove_written(file);
-    if (*file->daemon->conf->metrics_file)
-        begin_writing(file);
-    else
-        file->failing = false;
 }
 
 struct metrics_file *metrics_file_new(struct daemon *daemon, struct tccl_error *err)

@@ -26,7 +26,7 @@ enum { STALLED_MS = 100, DIAL_AGAIN_MS = 250, DIALS = 6 };
 struct link {
     struct daemon *daemon;
     int holders; /* the asker, until it is over, and each task under way */
-    bool started, over, found, connected, sealing, sealed, stalled;
+    bool started, over, connected, sealing, sealed, stalled;
     bool plain; /* no credential goes with it */
     bool heard; /* an answer has come, and is being opened */
     struct address address;
@@ -247,7 +247,7 @@ static void on_event(struct bufferevent *stream UNUSED, short what, void *argume
  */
 static void connect_if_ready(struct link *link)
 {
-    if (!link->found || !link->cred)
+    if (!*link->place || !link->cred)
         return;
     if (link->wait_ms > 0) {
         link->begun = tccl_now_ms();
@@ -307,7 +307,6 @@ static void on_found(void *context, const struct address *address, const struct 
     }
     strcpy(link->place, address->place);
     link->address = *address;
-    link->found = true;
     connect_if_ready(link);
     drop(link);
 }
