@@ -129,13 +129,15 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
     tccl_step_free(join);
 }
 
-/* The step of a JOIN. NULL with err. */
+/* The step of a JOIN. What begins under the key of one that has ended is another run, of a requeued
+ * job whose steps are not told SLURM_RESTART_COUNT (srun --export=NONE). NULL with err. */
 static struct step *step_of(struct daemon *daemon, const struct tccl_step *join,
                             struct tccl_error *err)
 {
-    steps_forget_ended(daemon->steps, &join->key);
-    struct step *step =
-        steps_get(daemon->steps, &join->key, join->node, join->n_nodes, join->timeout_ms, err);
+    struct step *step = steps_find(daemon->steps, &join->key);
+    if (step && step->phase == STEP_ENDED)
+        step_free(step);
+    step = steps_get(daemon->steps, &join->key, join->node, join->n_nodes, join->timeout_ms, err);
     if (step && !step_enter(step, STEP_JOIN)) {
         tccl_fail_as(err, TCCL_REASON_MESSAGE, "the step is %s", phase_name(step->phase));
         return NULL;

@@ -48,22 +48,17 @@ static int send_up(struct step *step, json_t *message, int64_t deadline, link_do
 }
 
 /* The reason that counts is the one here; the parent is told whom it is missing. */
-static void lose_plan(struct step *step, const struct tccl_error *err)
+void report_lost(struct step *step, const struct tccl_error *err)
 {
     char reason[sizeof(step->outcome.reason)];
+    if (step->up)
+        link_cancel(tccl_steal(step->up));
     snprintf(reason, sizeof(reason), "%.200s: no plan came from %.280s",
              step->join->nodes[step->node], err->text);
     tccl_outcome_say(&step->outcome, err->reason, "%s", err->text);
     step->outcome.state = TCCL_STATE_FAILED;
     step_close(step, STEP_LOST);
     report_failure(step, err->reason, reason); /* others may have been given the ring */
-}
-
-void report_lost(struct step *step, const struct tccl_error *err)
-{
-    if (step->up)
-        link_cancel(tccl_steal(step->up));
-    lose_plan(step, err);
 }
 
 static int read_plan(struct step *step, const json_t *answer, struct tccl_outcome *outcome,
@@ -105,7 +100,7 @@ static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
         return;
     if (!answer || read_plan(step, answer, &outcome, &err) != 0) {
         tccl_outcome_clear(&outcome);
-        lose_plan(step, answer ? &err : why);
+        report_lost(step, answer ? &err : why);
         return;
     }
     tccl_outcome_clear(&step->outcome);

@@ -120,9 +120,6 @@ struct step *steps_get(struct steps *steps, const struct tccl_step_key *key, int
                        int timeout_ms, struct tccl_error *err);
 /* NULL if there is none. */
 struct step *steps_find(const struct steps *steps, const struct tccl_step_key *key);
-/* A step that has ended is freed: what begins under its key is another run, of a requeued job whose
- * steps are not told SLURM_RESTART_COUNT (srun --export=NONE). */
-void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key);
 /* Does a node that comes to it hear that it has failed? One that ended here a while ago may be of
  * an earlier run under the same key. */
 bool step_tells_failure(const struct step *step);

@@ -117,13 +117,6 @@ bool step_tells_failure(const struct step *step)
            (step->phase != STEP_ENDED || tccl_now_ms() < step->end - STEP_KEEP_MS + late);
 }
 
-void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key)
-{
-    struct step *step = steps_find(steps, key);
-    if (step && step->phase == STEP_ENDED)
-        step_free(step);
-}
-
 struct steps *steps_new(struct daemon *daemon)
 {
     struct steps *steps = calloc(1, sizeof(*steps));

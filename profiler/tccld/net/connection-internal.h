@@ -56,7 +56,5 @@ struct connection *connection_new(struct connections *all, int fd, const struct 
 struct share *connection_owner(const struct connection *connection);
 /* From now on it is of that user (taken over). Returns whether he may have it. */
 bool connections_own(struct connection *connection, struct share *user);
-/* A connection that closes counts no more. */
-void connections_forget(struct connection *connection);
 /* Who makes too much wait in buffers has to go. */
 void connections_bound_buffers(struct connections *all);

@@ -71,7 +71,8 @@ void connection_close(struct connection *connection)
     if (!connection->stream)
         return;
     TAILQ_REMOVE(&all->list, connection, link);
-    connections_forget(connection);
+    all->n_all--; /* it counts no more */
+    connection_owner(connection)->open--;
     bufferevent_free(connection->stream);
     event_free(connection->timer);
     connection->stream = NULL;

@@ -156,12 +156,6 @@ void connections_bound_buffers(struct connections *all)
     connection_close(longest);
 }
 
-void connections_forget(struct connection *connection)
-{
-    connection->all->n_all--;
-    connection_owner(connection)->open--;
-}
-
 bool connections_add(struct connections *all, int fd, const struct sockaddr *address,
                      socklen_t size)
 {
