@@ -40,8 +40,11 @@ static bool goes_on(void)
 static double best_ring(const struct node *node, bool closed, int entry, int exit, double floor)
 {
     double best = 0;
+    const struct tccl_port in = {.nic = (uint8_t)entry, .via.kind = TCCL_NIC},
+                           out = {.nic = (uint8_t)exit, .via.kind = TCCL_NIC};
     for (int reads = 0; reads < 2; reads++) {
-        const struct optimum_kind kind = {node->model, closed, reads, false, {entry, exit}};
+        const struct optimum_kind kind = {
+            .model = node->model, .closed = closed, .reads = reads, .ports = {&in, &out}};
         bool late;
         double gbps = optimum_of(&kind, 1, fmax(best, floor) * (1 + 1e-9), until, &steps, &late);
         best = fmax(best, gbps);
@@ -73,7 +76,7 @@ static double optimum(struct node *nodes, int count, double floor)
 {
     double best = floor;
     if (count == 1)
-        return fmax(floor, best_ring(&nodes[0], true, -1, -1, floor));
+        return fmax(floor, best_ring(&nodes[0], true, 0, 0, floor));
     /* The chains between all NICs of each node; equal nodes share them. */
     for (int i = 0; i < count; i++) {
         int n = nodes[i].machine->n_nics;

@@ -72,10 +72,20 @@ static void add(struct part *part, struct tccl_device who, bool reads, struct tc
 static double reached(const struct builder *builder)
 {
     const struct part *part = &builder->part;
+    const struct tccl_set *without = builder->kind.without;
+    struct tccl_set set = {0};
     double gbps = INFINITY;
+    for (int i = 0; i < part->count && without; i++)
+        if (tccl_set_has(without, part->transfers[i]))
+            return -1;
+    for (int i = 0; i < part->count && builder->kind.rate; i++)
+        tccl_set_add(&set, part->transfers[i]);
+    if (builder->kind.rate)
+        return builder->ring < builder->wanted ? INFINITY
+                                               : builder->kind.rate(builder->kind.context, &set);
     if (tccl_model_slowest(builder->kind.model, part->transfers, part->count, &gbps, NULL) != 0)
         return 0;
-    for (int i = 0; i < builder->machine->n_nics; i++)
+    for (int i = 0; i < builder->machine->n_nics && !builder->kind.ports[0]; i++)
         for (int end = 0; end < 2; end++)
             if (part->lines[i][end])
                 gbps = fmin(gbps, builder->machine->nics[i].gbps / part->lines[i][end]);
@@ -139,7 +149,10 @@ static bool add_port(struct builder *builder, int gpu, int nic, int via, int out
     struct tccl_device card = device(TCCL_NIC, nic), own = device(TCCL_GPU, gpu);
     int sm = builder->machine->gpus[gpu].sm;
     bool any = builder->kind.any, is_direct = !out || builder->n == 1 || sm == 0 || sm >= 80;
-    if (builder->kind.nics[out] >= 0 && builder->kind.nics[out] != nic)
+    const struct tccl_port *port = builder->kind.ports[out];
+    struct tccl_device itself = via < 0 ? own : device(TCCL_MEMORY, via);
+    if (port && (port->nic != nic ||
+                 (port->via.kind != TCCL_NIC && memcmp(&port->via, &itself, sizeof(itself)) != 0)))
         return false;
     part->lines[nic][out]++;
     if (!decide(&part->direct[gpu], via < 0) && !any)
@@ -196,7 +209,10 @@ static bool is_fast(const struct builder *builder)
 /* All rings are there. Returns whether that is enough. */
 static bool finish(struct builder *builder)
 {
-    builder->reached = reached(builder);
+    double gbps = reached(builder);
+    if (gbps < builder->least)
+        return false;
+    builder->reached = gbps;
     memcpy(builder->found, builder->rings, sizeof(builder->found));
     builder->least = builder->reached * (1 + 1e-9);
     return builder->by_chance;
@@ -242,7 +258,7 @@ static bool next_gpu(struct builder *builder, int place, uint32_t used)
     bool back = place == builder->n, done = false;
     if (back && !builder->kind.closed)
         return leave(builder);
-    int n = list_ways(builder, builder->n * builder->ways, ways);
+    int n = list_ways(builder, builder->machine->n_gpus * builder->ways, ways);
     for (int i = 0; i < n && !done; i++) {
         int to = ways[i] / builder->ways, how = ways[i] % builder->ways - p2p;
         if (back ? to != ring->order[0] : used >> to & 1)
@@ -267,19 +283,21 @@ static bool next_ring(struct builder *builder)
     struct ring *ring = &builder->rings[builder->ring];
     int16_t ways[MOST_WAYS];
     int vias = 1 + builder->machine->n_memories, nics = builder->machine->n_nics;
-    int n = list_ways(builder, builder->kind.closed ? 1 : builder->n * nics * vias, ways);
+    int all = builder->machine->n_gpus;
+    int n = list_ways(builder, builder->kind.closed ? 1 : all * nics * vias, ways);
     bool done = false;
     for (int i = 0; i < n && !done && goes_on(builder); i++) {
-        *ring = (struct ring){.order = {0}};
+        *ring = (struct ring){.order = {(int8_t)__builtin_ctz(builder->kind.gpus)}};
         bool fits = true;
         if (!builder->kind.closed) {
             ring->order[0] = (int8_t)(ways[i] / (nics * vias));
             ring->nics[0] = (int8_t)(ways[i] / vias % nics);
             ring->vias[0] = (int8_t)(ways[i] % vias - 1);
-            fits = add_port(builder, ring->order[0], ring->nics[0], ring->vias[0], 0) &&
+            fits = (builder->kind.gpus >> ring->order[0] & 1) &&
+                   add_port(builder, ring->order[0], ring->nics[0], ring->vias[0], 0) &&
                    is_fast(builder);
         }
-        done = fits && next_gpu(builder, 1, 1u << ring->order[0]);
+        done = fits && next_gpu(builder, 1, ~builder->kind.gpus | 1u << ring->order[0]);
         builder->part = before;
     }
     return done;
@@ -387,11 +405,12 @@ static void try_one(struct builder *builder, double *now, bool anew)
 static struct builder new_builder(const struct optimum_kind *kind)
 {
     const struct tccl_machine *machine = tccl_model_machine(kind->model);
-    return (struct builder){.kind = *kind,
-                            .machine = machine,
-                            .n = machine->n_gpus,
-                            .ways = 1 + kind->any + machine->n_memories,
-                            .state = 1};
+    struct builder builder = {
+        .kind = *kind, .machine = machine, .ways = 1 + kind->any + machine->n_memories, .state = 1};
+    if (!kind->gpus)
+        builder.kind.gpus = (1u << machine->n_gpus) - 1;
+    builder.n = __builtin_popcount(builder.kind.gpus);
+    return builder;
 }
 
 static void begin(struct builder *builder, double seconds)
@@ -404,7 +423,7 @@ void optimum_sets(const struct tccl_model *model, bool closed,
                   const double bounds[static TCCL_CHAIN_RINGS + 1], double seconds,
                   struct optimum *optimum)
 {
-    const struct optimum_kind kind = {.model = model, .closed = closed, .nics = {-1, -1}};
+    const struct optimum_kind kind = {.model = model, .closed = closed};
     struct builder builder = new_builder(&kind);
     *optimum = (struct optimum){.gbps = {0}};
     for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {

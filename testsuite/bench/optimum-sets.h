@@ -9,14 +9,19 @@
 #include "chain/ring-set.h"
 #include "machine/model.h"
 
-/* What rings are built of: over all GPUs of the model; closed: of a node by itself; else each ring
- * enters and leaves by any NICs, or by these. */
+/* What rings are built of. */
 struct optimum_kind {
     const struct tccl_model *model;
-    bool closed;
-    bool reads;  /* P2P edges read, else they write */
-    bool any;    /* what NCCL can't build, too, and both kinds of P2P edges */
-    int nics[2]; /* of the entry, and of the exit; -1: any */
+    uint32_t gpus; /* 0: all of the model */
+    bool closed;   /* of a node by itself; else each ring enters and leaves by NICs */
+    bool reads;    /* P2P edges read, else they write */
+    bool any;      /* what NCCL can't build, too, and both kinds of P2P edges */
+    const struct tccl_port *ports[2]; /* entry and exit, whose lines don't count; via a NIC: by it
+                                         in any way; NULL: any */
+    const struct tccl_set *without;   /* rings with one of these don't count; NULL: none */
+    double (*rate)(void *context, const struct tccl_set *set); /* of all single rings, in place of
+                                                                  what the model says; NULL */
+    void *context;
 };
 
 /* What the best set of so many rings reaches, GB/s, by trying all that may be faster than the

@@ -74,8 +74,7 @@ static double floor_of(const struct tccl_beside *beside, const struct tccl_table
 
 static double alone(const struct tccl_model *model, uint32_t gpus)
 {
-    const struct tccl_port none = {0};
-    return enumerate_best(model, gpus, true, none, none, false);
+    return enumerate_ring(model, gpus, false, NULL);
 }
 
 /* Bounces and ports through memories that no GPU of the chain is next to. */
@@ -201,9 +200,8 @@ static void check_random(unsigned long *state)
         beside.alone[0] = first.gbps;
         CHECK_INT(tccl_beside_ring(&beside, late, &exact, &best, &worth, ERR), 0);
         CHECK(fabs(beside.own - alone(model, late)) < 1e-6);
-        struct enumeration all = {
-            .model = model, .closed = true, .rate = least_share, .context = &beside};
-        double wanted = enumerate_all(&all, late);
+        double wanted = enumerate_all(&(struct optimum_kind){
+            .model = model, .gpus = late, .closed = true, .rate = least_share, .context = &beside});
         CHECK(worth.least <= wanted + 1e-6);
         if (worth.least < wanted - 1e-6) {
             fprintf(stderr, "least share %g, the best one is %g\n", worth.least, wanted);

@@ -148,13 +148,6 @@ static struct tccl_model *some_model(unsigned long *state)
                         gpus == 4 ? 1 : 1 + random_below(state, 2));
 }
 
-static double enumerate_pair(const struct tccl_table *table, const struct tccl_model *model, int i,
-                             const struct tccl_set *without)
-{
-    return enumerate_best_without(model, table->gpus, false, table->ports[i / table->n_ports],
-                                  table->ports[i % table->n_ports], false, without);
-}
-
 /* The table of all GPUs as the search leaves it, which can be written and read again. */
 static struct tccl_table *fill_table(struct noisy_meter *noisy, bool symmetric,
                                      const struct tccl_search_options *options)
@@ -177,15 +170,14 @@ static double search_noisily(struct noisy_meter *noisy, bool symmetric, double g
 {
     const struct tccl_search_options options = options_of(noisy, gap, pairs);
     owned(table) struct tccl_table *table = fill_table(noisy, symmetric, &options);
-    struct tccl_port none = {0};
     double worst = 1, most = 1 + fmax(gap, noisy->noise);
     for (int i = 0; i < tccl_table_pairs(table); i++) {
-        double best = enumerate_pair(table, noisy->model, i, NULL);
+        double best = enumerate_pair(noisy->model, table, i, false, NULL);
         double off = check_result_of(noisy, &table->results[i], best);
         if (table->results[i].bound <= table->results[i].gbps * most)
             worst = fmax(worst, off);
     }
-    double best = enumerate_best(noisy->model, table->gpus, true, none, none, false);
+    double best = enumerate_ring(noisy->model, table->gpus, false, NULL);
     double off = check_result_of(noisy, tccl_table_ring(table), best);
     CHECK(tccl_table_ring(table)->bound <= tccl_table_ring(table)->gbps * most * (1 + 1e-9));
     return fmax(worst, off);
@@ -286,7 +278,6 @@ TEST(failed)
         const struct tccl_machine *machine = tccl_model_machine(model);
         struct noisy_meter noisy = {.model = model, .state = state, .stop_after = -1};
         uint32_t mask = (1u << machine->n_gpus) - 1;
-        struct tccl_port none = {0};
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
         options.noise = random_below(&state, 2) * 0.01;
         for (int tries = 0; tries < 100000 && noisy.broken.count < 1 + round % 2; tries++) {
@@ -299,11 +290,10 @@ TEST(failed)
         for (int i = 0; i <= tccl_table_pairs(table); i++) {
             bool ring = i == tccl_table_pairs(table);
             const struct tccl_result *result = ring ? tccl_table_ring(table) : &table->results[i];
-            double with = ring ? enumerate_best(model, mask, true, none, none, false)
-                               : enumerate_pair(table, model, i, NULL);
-            double without =
-                ring ? enumerate_best_without(model, mask, true, none, none, false, &noisy.broken)
-                     : enumerate_pair(table, model, i, &noisy.broken);
+            double with = ring ? enumerate_ring(model, mask, false, NULL)
+                               : enumerate_pair(model, table, i, false, NULL);
+            double without = ring ? enumerate_ring(model, mask, false, &noisy.broken)
+                                  : enumerate_pair(model, table, i, false, &noisy.broken);
             CHECK(result->bound >= with * (1 - 1e-9) && result->gbps <= without * (1 + 1e-9));
             if (ring || options.pairs == 0)
                 CHECK(result->gbps >= without / (1 + options.noise) * (1 - 1e-9));
@@ -315,7 +305,7 @@ TEST(failed)
         noisy.broken.count = 0;
         noisy.calls = noisy.failed = noisy.pruned = 0;
         CHECK_INT(tccl_search_ring(later, mask, &options, &ring, NULL), 0);
-        double best = enumerate_best(model, mask, true, none, none, false);
+        double best = enumerate_ring(model, mask, false, NULL);
         CHECK(ring.gbps >= best / (1 + options.noise) * (1 - 1e-9) &&
               ring.bound >= best * (1 - 1e-9));
         if (check_failures)
@@ -343,7 +333,8 @@ TEST(flaky)
         const struct tccl_search_options options = options_of(&noisy, 0.03, 3);
         owned(table) struct tccl_table *table = fill_table(&noisy, round % 2, &options);
         for (int i = 0; i < tccl_table_pairs(table); i++)
-            check_result_of(&noisy, &table->results[i], enumerate_pair(table, model, i, NULL));
+            check_result_of(&noisy, &table->results[i],
+                            enumerate_pair(model, table, i, false, NULL));
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -360,7 +351,8 @@ TEST(stopped)
         noisy.stop_after = random_below(&state, 1 << random_below(&state, 9));
         owned(table) struct tccl_table *table = fill_table(&noisy, false, &options);
         for (int i = 0; i < tccl_table_pairs(table); i++)
-            check_result_of(&noisy, &table->results[i], enumerate_pair(table, model, i, NULL));
+            check_result_of(&noisy, &table->results[i],
+                            enumerate_pair(model, table, i, false, NULL));
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -374,14 +366,13 @@ TEST(left_ring)
         owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
             .model = model, .state = state, .stop_after = -1, .leaves_ring = true};
-        struct tccl_port none = {0};
         const struct tccl_search_options options = options_of(&noisy, 0, 0);
         owned(table) struct tccl_table *table = fill_table(&noisy, false, &options);
         CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0);
         CHECK(tccl_table_ring(table)->bound >=
-              enumerate_best(model, table->gpus, true, none, none, false) * (1 - 1e-9));
+              enumerate_ring(model, table->gpus, false, NULL) * (1 - 1e-9));
         for (int i = 0; i < tccl_table_pairs(table); i++) {
-            double best = enumerate_pair(table, model, i, NULL);
+            double best = enumerate_pair(model, table, i, false, NULL);
             CHECK(fabs(table->results[i].gbps - best) <= best * 1e-9);
             CHECK(fabs(table->results[i].bound - best) <= best * 1e-9);
         }

@@ -23,8 +23,7 @@ enum { ROUNDS = CHECK_ROUNDS(120) };
 
 static double alone(const struct tccl_model *model, uint32_t gpus)
 {
-    const struct tccl_port none = {0};
-    return enumerate_best(model, gpus, true, none, none, false);
+    return enumerate_ring(model, gpus, false, NULL);
 }
 
 static bool near(double a, double b)
@@ -177,9 +176,11 @@ static void check_worth(const struct tccl_model *model, struct tccl_model_tables
     }
     struct rival rival = {.model = model, .running = running, .own = place_alone};
     rival.floor = floor_of(model, running, table);
-    struct enumeration all = {
-        .model = model, .closed = true, .rate = least_share, .context = &rival};
-    enumerate_all(&all, place->gpus);
+    enumerate_all(&(struct optimum_kind){.model = model,
+                                         .gpus = place->gpus,
+                                         .closed = true,
+                                         .rate = least_share,
+                                         .context = &rival});
     others++;
     if (place->least < rival.best * ENOUGH && !near(place_alone, own)) {
         missed++;

@@ -85,8 +85,8 @@ static bool would_lose(const struct tccl_model *model, uint32_t mask)
 
 static double best(const struct tccl_model *model, uint32_t gpus, bool reads)
 {
-    struct enumeration all = {.model = model, .closed = true, .reads = reads};
-    return enumerate_all(&all, gpus);
+    return enumerate_all(
+        &(struct optimum_kind){.model = model, .gpus = gpus, .closed = true, .reads = reads});
 }
 
 /* What a step sees of the table, and that it has no chain that it may not have. */

@@ -22,7 +22,7 @@ struct trial {
 static double best_of(const struct trial *trial, int rings, bool any, double found)
 {
     const struct optimum_kind kind = {
-        trial->model, trial->closed, trial->reads && !any, any, {-1, -1}};
+        .model = trial->model, .closed = trial->closed, .reads = trial->reads && !any, .any = any};
     long looked = 0;
     bool late;
     double best = optimum_of(&kind, rings, found * (1 - 1e-6), INFINITY, &looked, &late);

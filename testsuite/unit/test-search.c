@@ -53,7 +53,6 @@ static int check_hosts(const struct tccl_model *model, const struct tccl_table *
     struct tccl_node_class *host = tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
     cleanup_class struct tccl_node_class *whole =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    struct tccl_port none = {0};
     struct tccl_set p2p = {0};
     int n = table->n_ports, worse = 0;
     for (int a = 0; a < machine->n_gpus; a++)
@@ -64,9 +63,7 @@ static int check_hosts(const struct tccl_model *model, const struct tccl_table *
         double best = 0;
         for (int i = 0; i < n * n; i++)
             if (table->ports[i / n].nic * host->n_nics + table->ports[i % n].nic == cell)
-                best = fmax(best,
-                            enumerate_best_without(model, table->gpus, false, table->ports[i / n],
-                                                   table->ports[i % n], false, &p2p));
+                best = fmax(best, enumerate_pair(model, table, i, false, &p2p));
         const struct tccl_seen *own = &host->seen[cell];
         CHECK(!tccl_chain_has_p2p(&own->set.rings[0]));
         CHECK(own->gbps == 0 ||
@@ -84,9 +81,7 @@ static int check_hosts(const struct tccl_model *model, const struct tccl_table *
         struct tccl_result result = {
             .gbps = ring->gbps, .bound = ring->bound, .chain = ring->set.rings[0]};
         CHECK(!tccl_chain_has_p2p(&ring->set.rings[0]));
-        check_best(model, &result,
-                   enumerate_best_without(model, table->gpus, true, none, none, false, &p2p),
-                   false);
+        check_best(model, &result, enumerate_ring(model, table->gpus, false, &p2p), false);
         worse += ring->gbps < tccl_class_ring(whole)->gbps * (1 - 1e-9);
     }
     tccl_node_class_free(host);
@@ -98,16 +93,11 @@ static int compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetr
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_search_options options = {.any = any, .hosts = 100000};
     struct tccl_table *table = table_of(model, gpus, symmetric, &options);
-    struct tccl_port none = {0};
     int worse;
     for (int i = 0; i < tccl_table_pairs(table); i++)
-        check_best(model, &table->results[i],
-                   enumerate_best(model, gpus, false, table->ports[i / table->n_ports],
-                                  table->ports[i % table->n_ports], any),
-                   any);
+        check_best(model, &table->results[i], enumerate_pair(model, table, i, any, NULL), any);
     if (__builtin_popcount(gpus) > 1)
-        check_best(model, tccl_table_ring(table),
-                   enumerate_best(model, gpus, true, none, none, any), any);
+        check_best(model, tccl_table_ring(table), enumerate_ring(model, gpus, any, NULL), any);
     CHECK_INT(tccl_table_check(table, machine, ERR), 0);
     worse = any ? 0 : check_hosts(model, table);
     tccl_table_free(table);
@@ -149,9 +139,8 @@ TEST(five_gpu_rings)
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), symmetry);
         struct tccl_search_options options = {0};
         struct tccl_result result;
-        struct tccl_port none = {0};
         CHECK_INT(tccl_search_ring(search, 31, &options, &result, NULL), 0);
-        check_best(model, &result, enumerate_best(model, 31, true, none, none, false), false);
+        check_best(model, &result, enumerate_ring(model, 31, false, NULL), false);
     }
 }
 
@@ -173,8 +162,7 @@ TEST(budget)
         CHECK(counter.calls <= options.budget + 2);
         CHECK(counter.calls <= tccl_search_measured(search) + 2);
         for (int i = 0; i < tccl_table_pairs(table); i++) {
-            double best = enumerate_best(model, 15, false, table->ports[i / table->n_ports],
-                                         table->ports[i % table->n_ports], false);
+            double best = enumerate_pair(model, table, i, false, NULL);
             CHECK(table->results[i].gbps <= best + 1e-9);
             CHECK(table->results[i].bound >= best - 1e-9);
         }
@@ -217,10 +205,7 @@ TEST(shared_resource)
     CHECK_INT(tccl_search_table(search, table, &options, ERR), 0);
     long pairs = tccl_table_pairs(table);
     for (int i = 0; i < pairs; i++)
-        check_best(model, &table->results[i],
-                   enumerate_best(model, 7, false, table->ports[i / table->n_ports],
-                                  table->ports[i % table->n_ports], false),
-                   false);
+        check_best(model, &table->results[i], enumerate_pair(model, table, i, false, NULL), false);
     /* 6 orders, 3 memories or P2P for each of 2 edges, P2P that writes or reads */
     CHECK(tccl_search_measured(search) <= pairs * 6 * 4 * 4 * 2);
 }
@@ -236,8 +221,7 @@ TEST(gap)
         owned(table) struct tccl_table *table = table_of(model, 15, true, &options);
         for (int i = 0; i < tccl_table_pairs(table); i++) {
             const struct tccl_result *result = &table->results[i];
-            double best = enumerate_best(model, 15, false, table->ports[i / table->n_ports],
-                                         table->ports[i % table->n_ports], false);
+            double best = enumerate_pair(model, table, i, false, NULL);
             CHECK(result->gbps <= best + 1e-9 && result->bound >= best - 1e-9);
             CHECK(result->bound <= result->gbps * 1.1 + 1e-9);
         }
