@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     TCCL_COMMAND_NONE = -1, /* there is no such program, or it could not be started */
@@ -24,3 +25,18 @@ int tccl_command_run(const char *const argv[], const char *const *without, int64
 
 /* Is there such a program? */
 bool tccl_command_exists(const char *name);
+
+/* ---- process: what /proc says of a process. */
+
+struct tccl_process {
+    char state; /* of proc(5): 'Z', 'X': it has ended */
+    pid_t parent;
+    int64_t started; /* clock ticks after boot: with the id, which process this is */
+};
+
+/* Returns 0, or -1: there is none, or it can't be seen. */
+int tccl_process_look(pid_t pid, struct tccl_process *process);
+
+/* Reads its file of this name, such as "comm", as far as size, with a NUL behind. Returns the
+ * length, or -1 with errno. */
+ssize_t tccl_process_text(pid_t pid, const char *name, char *text, size_t size);

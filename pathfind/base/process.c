@@ -1,5 +1,5 @@
 /* process.c: processes as /proc shows them. */
-#include "base/process.h"
+#include "base/command.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

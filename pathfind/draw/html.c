@@ -119,11 +119,7 @@ static void put_arrow(struct tccl_text_arrow arrow, double gbps, bool slow, FILE
     if (arrow.kind == 'm')
         fprintf(out, "memory&#160;%d", arrow.memory);
     else
-        fputs(arrow.kind == 'w'   ? "write"
-              : arrow.kind == 'r' ? "read"
-              : arrow.kind == 'n' ? "by NICs"
-                                  : "direct",
-              out);
+        fputs(arrow.kind == 'g' ? "direct" : tccl_looks[tccl_look_of(arrow)].word, out);
     if (gbps > 0)
         fprintf(out, " <b>%.2f</b>", gbps);
     fputs(" &#8594;</li>", out);

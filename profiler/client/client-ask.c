@@ -170,37 +170,23 @@ json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, const j
     return ask(&home, message, "node", err);
 }
 
-/* each_ms: how long each page may take; 0: all together have the deadline that home has. */
-static json_t *query(struct home *home, const json_t *filter, int each_ms, struct tccl_error *err)
+json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                          int *complete, json_t **lost, struct tccl_error *err)
 {
+    cleanup_home struct home home = find_home(conf, timeout_ms, complete);
     cleanup_json json_t *records = json_array();
     cleanup_json json_t *page = filter ? json_deep_copy(filter) : json_object();
     /* The limit over all pages. */
     json_int_t limit = json_integer_value(json_object_get(page, "limit"));
     size_t most = limit > 0 && limit < QUERY_MOST ? (size_t)limit : QUERY_MOST;
     while (page && json_array_size(records) < most) {
-        if (each_ms)
-            home->deadline = tccl_now_ms() + each_ms;
-        if (ask_page(home, &page, records, err) != 0)
+        home.deadline = tccl_now_ms() + timeout_ms;
+        if (ask_page(&home, &page, records, err) != 0)
             return NULL;
     }
     while (json_array_size(records) > most)
         json_array_remove(records, json_array_size(records) - 1);
+    if (lost)
+        *lost = json_is_object(home.lost) ? json_incref(home.lost) : NULL;
     return tccl_steal(records);
-}
-
-json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                          int *complete, struct tccl_error *err)
-{
-    cleanup_home struct home home = find_home(conf, timeout_ms, complete);
-    return query(&home, filter, 0, err);
-}
-
-json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                               int *complete, json_t **lost, struct tccl_error *err)
-{
-    cleanup_home struct home home = find_home(conf, timeout_ms, complete);
-    json_t *records = query(&home, filter, timeout_ms, err);
-    *lost = json_is_object(home.lost) ? json_incref(home.lost) : NULL;
-    return records;
 }

@@ -24,21 +24,6 @@ static void short_host_name(char *name, size_t size)
     name[strcspn(name, ".")] = '\0';
 }
 
-/* The replacement of %c, or NULL. */
-static const char *replacement(char c, const struct tccl_conf *conf, const char *host)
-{
-    switch (c) {
-    case 'n':
-        return conf->node;
-    case 'h':
-        return host;
-    case '%':
-        return "%";
-    default:
-        return NULL;
-    }
-}
-
 /* Copies value with %n, %h and %% replaced. Returns 0; 1 when it is longer than max; -1 for another
  * %. */
 static int replace(const char *value, const struct tccl_conf *conf, char *out, size_t max)
@@ -48,7 +33,11 @@ static int replace(const char *value, const struct tccl_conf *conf, char *out, s
     short_host_name(host, sizeof(host));
     for (const char *at = value; *at; at++) {
         char plain[2] = {*at, '\0'};
-        const char *piece = *at == '%' ? replacement(*++at, conf, host) : plain;
+        const char *piece = *at != '%'     ? plain
+                            : *++at == 'n' ? conf->node
+                            : *at == 'h'   ? host
+                            : *at == '%'   ? "%"
+                                           : NULL;
         if (!piece)
             return -1;
         size_t length = strlen(piece);
@@ -616,9 +605,10 @@ static int read_file(struct tccl_conf *conf, bool must, bool past, struct tccl_e
     return wrong && !past ? -1 : finish_peers(conf, err) != 0 ? -1 : wrong;
 }
 
-static int read_conf(const char *path, const char *node, bool own, bool past,
-                     struct tccl_conf *conf, struct tccl_error *err)
+int tccl_conf_read_as(enum tccl_conf_reader who, const char *path, const char *node,
+                      struct tccl_conf *conf, struct tccl_error *err)
 {
+    bool own = who == TCCL_CONF_PLUGIN, past = who == TCCL_CONF_CHECK;
     const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
     *conf = (struct tccl_conf){.own = own, .policy = tccl_policy_new("")};
     for (int i = 0; i < KEYS; i++)
@@ -642,19 +632,7 @@ static int read_conf(const char *path, const char *node, bool own, bool past,
 int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
                    struct tccl_error *err)
 {
-    return read_conf(path, node, false, false, conf, err);
-}
-
-int tccl_conf_read_past(const char *path, const char *node, struct tccl_conf *conf,
-                        struct tccl_error *err)
-{
-    return read_conf(path, node, false, true, conf, err);
-}
-
-int tccl_conf_read_own(const char *path, const char *node, struct tccl_conf *conf,
-                       struct tccl_error *err)
-{
-    return read_conf(path, node, true, false, conf, err);
+    return tccl_conf_read_as(TCCL_CONF_TOOL, path, node, conf, err);
 }
 
 int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tccl_error *err)

@@ -128,7 +128,7 @@ struct tccl_policy {
     TCCL_SETTINGS_MEMBERS;
     char **environment; /* "NAME=value" */
     int n_environment;
-    bool never; /* it matches nothing: see tccl_conf_read_own */
+    bool never; /* it matches nothing: see tccl_conf_read_as */
 };
 
 /* A policy that says nothing; "": [policy], with its built-in values. */
@@ -206,7 +206,7 @@ struct tccl_conf {
     struct tccl_policy policy;    /* [policy]: where no other one matches */
     struct tccl_policy *policies; /* [policy NAME], in the order of the file */
     int n_policies;
-    bool own;                /* read by tccl_conf_read_own */
+    bool own;                /* read for the plugin */
     int passed_over;         /* the first line that it has not understood; 0: none */
     struct tccl_peer *peers; /* in the order of their names */
     int n_peers;
@@ -222,13 +222,12 @@ struct tccl_conf {
 int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
                    struct tccl_error *err);
 /* The same for tccl-check, which reads past mistakes: of -1 err has the first one, and conf what is
- * right. The caller clears it in any case. */
-int tccl_conf_read_past(const char *path, const char *node, struct tccl_conf *conf,
-                        struct tccl_error *err);
-/* The same for the plugin, which asks this node's tccld alone: without [peers], mistakes there
- * included, and unknown keys are passed over. A [policy NAME] with one never matches. */
-int tccl_conf_read_own(const char *path, const char *node, struct tccl_conf *conf,
-                       struct tccl_error *err);
+ * right; the caller clears it in any case. And for the plugin, which asks this node's tccld alone:
+ * without [peers], mistakes there included, and unknown keys are passed over. A [policy NAME] with
+ * one never matches. */
+enum tccl_conf_reader { TCCL_CONF_TOOL, TCCL_CONF_CHECK, TCCL_CONF_PLUGIN };
+int tccl_conf_read_as(enum tccl_conf_reader who, const char *path, const char *node,
+                      struct tccl_conf *conf, struct tccl_error *err);
 /* Overrides one key of [tccl] or [policy], as plugstack arguments do: "Timeout=1s"; of a key that
  * both have, that of [tccl]. A Port does not reach peers that were read without one. Returns 0 or
  * -1. */

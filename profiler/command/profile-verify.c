@@ -24,26 +24,27 @@ static void bad(struct verified *all, const struct tccl_error *err)
         profile_complain(err);
 }
 
-/* What was measured together, if anything was. */
-static void verify_logs(struct verified *all, const struct tccl_profile *profile)
+static void verify_open(struct verified *all, struct tccl_profile *profile)
 {
+    struct tccl_error err = {0}, no_tables = {0};
+    cleanup_free uint32_t *masks = NULL;
+    all->n_files += 2; /* profile.json and machine.json */
+    if (tccl_profile_model(profile, &err))
+        good(all);
+    else if (err.text[0])
+        bad(all, &err);
+    /* What was measured; together, too, if anything was. */
     for (int together = 0; together < 2; together++) {
-        struct tccl_error err = {0};
-        long count = profile_count(profile, together, all->options->json, &err);
-        if (count < 0)
-            bad(all, &err);
-        else if (!together || count > 0)
+        struct tccl_error why = {0};
+        long n_sets = profile_count(profile, together, all->options->json, &why);
+        if (n_sets < 0)
+            bad(all, &why);
+        else if (!together || n_sets > 0)
             good(all);
     }
-}
-
-static void verify_tables(struct verified *all, struct tccl_profile *profile)
-{
-    struct tccl_error err = {0};
-    cleanup_free uint32_t *masks = NULL;
-    int count = tccl_profile_tables(profile, &masks, &err);
+    int count = tccl_profile_tables(profile, &masks, &no_tables);
     if (count < 0)
-        bad(all, &err);
+        bad(all, &no_tables);
     for (int i = 0; i < count; i++) {
         struct tccl_error why = {0};
         if (tccl_profile_table(profile, masks[i], &why))
@@ -51,18 +52,6 @@ static void verify_tables(struct verified *all, struct tccl_profile *profile)
         else
             bad(all, &why);
     }
-}
-
-static void verify_open(struct verified *all, struct tccl_profile *profile)
-{
-    struct tccl_error err = {0};
-    all->n_files += 2; /* profile.json and machine.json */
-    if (tccl_profile_model(profile, &err))
-        good(all);
-    else if (err.text[0])
-        bad(all, &err);
-    verify_logs(all, profile);
-    verify_tables(all, profile);
     tccl_profile_close(profile);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discover/nvml.h"
+#include "discover/discover.h"
 
 int tccl_cuda_peers_read(struct tccl_nvml *nvml, struct tccl_error *err)
 {

@@ -3,7 +3,6 @@
 
 #include "discover/discover-topology.h"
 #include "discover/discover.h"
-#include "discover/nvml.h"
 #include "machine/meter.h"
 
 /* Devices of which one note speaks. */

@@ -1,7 +1,7 @@
 /* nvml.c: what NVIDIA's management library says of the GPUs. Its binary interface is written down
  * here as far as it is used (NVML API reference, sections "Device Queries" and "Struct Reference");
  * functions that an older library doesn't have leave their values unknown. */
-#include "discover/nvml.h"
+#include "discover/discover.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -83,7 +83,8 @@ static void find(void *handle, const char *name, void *function)
     memcpy(function, &symbol, sizeof(symbol));
 }
 
-static void find_processes(struct library *library)
+/* Returns false where a function is missing without which nothing can be said. */
+static bool find_all(struct library *library)
 {
     static const struct {
         const char *name;
@@ -91,15 +92,6 @@ static void find_processes(struct library *library)
     } forms[] = {{"nvmlDeviceGetComputeRunningProcesses_v3", sizeof(struct process_v2)},
                  {"nvmlDeviceGetComputeRunningProcesses_v2", sizeof(struct process_v2)},
                  {"nvmlDeviceGetComputeRunningProcesses", sizeof(struct process_v1)}};
-    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms) && !library->processes; i++) {
-        find(library->handle, forms[i].name, &library->processes);
-        library->process_size = forms[i].size;
-    }
-}
-
-/* Returns false where a function is missing without which nothing can be said. */
-static bool find_all(struct library *library)
-{
     void *handle = library->handle;
 #define FIND(member, name, ...) find(handle, name, &library->member);
     CALLS(FIND)
@@ -107,7 +99,10 @@ static bool find_all(struct library *library)
     find(handle, "nvmlErrorString", &library->error_string);
     if (!library->pci) /* ends before the longer bus id, which isn't read */
         find(handle, "nvmlDeviceGetPciInfo_v2", &library->pci);
-    find_processes(library);
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms) && !library->processes; i++) {
+        find(handle, forms[i].name, &library->processes);
+        library->process_size = forms[i].size;
+    }
     return library->init && library->shutdown && library->count && library->by_index &&
            library->pci;
 }

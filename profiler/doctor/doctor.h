@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "base/hash.h"
-#include "discover/nvml.h"
+#include "discover/discover.h"
 #include "discover/sysfs.h"
 #include "machine/machine.h"
 #include "ring/narrowed.h"

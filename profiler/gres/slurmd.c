@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/command.h"
 #include "base/fileio.h"
-#include "base/process.h"
 #include "client/hostlist.h"
 #include "gres/slurm-conf.h"
 

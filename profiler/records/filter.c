@@ -212,19 +212,6 @@ static void add_tasks(struct query *query, const struct tccl_wanted_job *job, js
     add_step(query, job);
 }
 
-/* The range of start times of matching rows. "after" bounds it, too: SQLite seeks by a bound, but
- * not by the comparison of pairs, so that the last page costs no more than the first. */
-static void bound_times(const struct tccl_filter *filter, json_int_t *start, json_int_t *end)
-{
-    json_int_t at = json_integer_value(json_array_get(filter->after, 0));
-    *start = filter->start;
-    *end = filter->end;
-    if (filter->after && filter->newest && at < *end)
-        *end = at;
-    if (filter->after && !filter->newest && at > *start)
-        *start = at;
-}
-
 /* The facts that are looked at, and, of a filter, what its lists of texts ask for. */
 static void write_columns(FILE *sql, unsigned looks, const struct tccl_filter *filter)
 {
@@ -242,11 +229,17 @@ static void write_columns(FILE *sql, unsigned looks, const struct tccl_filter *f
 /* '+' keeps SQLite from using an index on that column: with jobs, theirs is the better one. */
 static void write_from(struct query *query, const struct tccl_filter *filter, int most)
 {
-    json_int_t start, end,
-        user = filter->uid; /* the only one whose records can match; -1: several */
+    json_int_t start = filter->start, end = filter->end,
+               user = filter->uid; /* the only one whose records can match; -1: several */
     if (user < 0 && json_array_size(filter->users) == 1)
         user = json_integer_value(json_array_get(filter->users, 0));
-    bound_times(filter, &start, &end);
+    /* "after" bounds the times, too: SQLite seeks by a bound, but not by the comparison of pairs,
+     * so that the last page costs no more than the first. */
+    json_int_t at = json_integer_value(json_array_get(filter->after, 0));
+    if (filter->after && filter->newest && at < end)
+        end = at;
+    if (filter->after && !filter->newest && at > start)
+        start = at;
     const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
     fprintf(query->sql, " FROM records%s", filter->jobs ? "" : by);
     add_value(query, filter->jobs ? " WHERE +start >= ?" : " WHERE start >= ?", start);

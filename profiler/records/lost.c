@@ -1,5 +1,5 @@
 /* lost.c: the table of lost records: a row for each ledger of a node. */
-#include "records/lost.h"
+#include "records/records.h"
 
 #include <string.h>
 

@@ -138,16 +138,6 @@ static struct day *find_day(struct summary *summary, int64_t when)
     return day;
 }
 
-/* By the hours since 1970. Rows come in the order of their starts. */
-static struct day *find_hour(struct summary *summary, int64_t when)
-{
-    int64_t start = when - when % 3600;
-    struct day *hour = &summary->hours[start / 3600 % HOURS];
-    if (hour->start != start || hour->steps == 0)
-        *hour = (struct day){.start = start};
-    return hour;
-}
-
 static void count_pair(struct pair *pair, double is, double might)
 {
     pair->steps++;
@@ -188,7 +178,12 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
                facts->shown.cause != TCCL_REASON_TRIAL &&
                facts->shown.cause != TCCL_REASON_EVIDENCE;
     bool built = ring && tccl_is(facts->shown.built, "yes"), gains = ring && facts->ratio > 0;
-    struct day *parts[] = {find_day(summary, facts->start), find_hour(summary, facts->start)};
+    /* By the hours since 1970. Rows come in the order of their starts. */
+    int64_t start = facts->start - facts->start % 3600;
+    struct day *hour = &summary->hours[start / 3600 % HOURS];
+    if (hour->start != start || hour->steps == 0)
+        *hour = (struct day){.start = start};
+    struct day *parts[] = {find_day(summary, facts->start), hour};
     if (summary->steps == ROWS)
         return tccl_fail(err, "more than %d records: select a shorter time", ROWS);
     if (summary->steps++ == 0)

@@ -26,11 +26,6 @@ static void add_line(struct tccl_sheet *sheet, char *text)
     sheet->lines[sheet->n_lines++] = text;
 }
 
-static const char *ending(long long count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void add_size(const json_t *record, struct acct_drawn *drawn)
 {
     const struct acct_ring *ring = &drawn->ring;

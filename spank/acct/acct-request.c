@@ -118,8 +118,8 @@ static json_t *ask(struct acct_request *request, bool summary, int *complete,
         return NULL;
     json_t *answer =
         summary ? tccl_client_summary(&conf, request->filter, ANSWER_WITHIN_MS, complete, err)
-                : tccl_client_query_long(&conf, request->filter, ANSWER_WITHIN_MS, complete,
-                                         &request->lost, err);
+                : tccl_client_query(&conf, request->filter, ANSWER_WITHIN_MS, complete,
+                                    &request->lost, err);
     if (summary)
         request->lost = json_incref(json_object_get(answer, "lost"));
     if (!answer)
@@ -191,7 +191,7 @@ bool acct_request_lost(const struct acct_request *request, const json_t *records
     snprintf(text, ACCT_LOST_TEXT,
              "up to %lld record%s of %lld node%s %s lost, from %s to %s: steps of that time may be "
              "missing",
-             (long long)count, count == 1 ? "" : "s", (long long)nodes, nodes == 1 ? "" : "s",
+             (long long)count, ending(count), (long long)nodes, ending(nodes),
              count == 1 ? "is" : "are", from, to);
     return true;
 }

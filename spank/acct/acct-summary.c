@@ -28,11 +28,6 @@ static double share(double part, double all)
     return all > 0 ? part / all : 0;
 }
 
-static const char *ending(long long count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void format_time(json_int_t when, const char *format, char *text, size_t size)
 {
     acct_time_print((time_t)when, time(NULL), format, text, size);

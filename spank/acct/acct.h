@@ -13,6 +13,12 @@
 #include "draw/sheet.h"
 #include "draw/term.h"
 
+/* What makes a word that of several: "s". */
+static inline const char *ending(long long count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* acct-fields.c: the fields that tcclacct shows of a record. */
 
 /* How times are shown. */

@@ -88,8 +88,8 @@ static void read_conf(struct check_site *site, const char *node)
     if (!path)
         path = TCCL_SYSCONFDIR "/slurm/tccl.conf";
     bool must = site->options.config || access(path, F_OK) == 0 || tccl_conf_tool_path(NULL);
-    site->conf_good =
-        tccl_conf_read_past(must ? path : NULL, node, &site->conf, &site->conf_error) == 0;
+    site->conf_good = tccl_conf_read_as(TCCL_CONF_CHECK, must ? path : NULL, node, &site->conf,
+                                        &site->conf_error) == 0;
     site->conf_unread = !site->conf_good && access(path, R_OK) != 0;
     site->conf_closed = site->conf_unread && errno == EACCES;
     snprintf(site->conf.path, sizeof(site->conf.path), "%s", path);

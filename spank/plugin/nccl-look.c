@@ -43,12 +43,6 @@ static bool cut(struct path *path)
     return slash > path->text;
 }
 
-static bool is_file(const struct path *path)
-{
-    struct stat status;
-    return stat(path->text, &status) == 0 && S_ISREG(status.st_mode);
-}
-
 /* Where a link leads to, one step. Returns false: it is none. */
 static bool follow(struct path *path)
 {
@@ -127,7 +121,8 @@ static unsigned version_of(struct path file)
 /* Returns whether there is such a library. */
 static bool add(struct nccl_look *look, const struct path *path)
 {
-    if (look->n == NCCL_LOOK_MOST || !is_file(path))
+    struct stat status;
+    if (look->n == NCCL_LOOK_MOST || stat(path->text, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
     struct nccl_found *found = &look->found[look->n++];
     memcpy(found->path, path->text, sizeof(found->path));

@@ -22,7 +22,7 @@ const char *plugin_conf_path(int argc, char **argv)
 int plugin_conf_read(int argc, char **argv, const char *node, struct tccl_conf *conf,
                      struct tccl_error *err)
 {
-    if (tccl_conf_read_own(plugin_conf_path(argc, argv), node, conf, err) != 0)
+    if (tccl_conf_read_as(TCCL_CONF_PLUGIN, plugin_conf_path(argc, argv), node, conf, err) != 0)
         return -1;
     for (int i = 0; i < argc; i++)
         if (!config_path(argv[i]) && tccl_conf_override(conf, argv[i], err) != 0) {

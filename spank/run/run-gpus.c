@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "discover/nvml.h"
+#include "discover/discover.h"
 
 /* Numbers of those that are meant, an index of NVML's list each. */
 struct chosen {

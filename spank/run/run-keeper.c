@@ -24,8 +24,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/command.h"
 #include "base/fileio.h"
-#include "base/process.h"
 #include "client/client.h"
 #include "client/frame.h"
 #include "plugin/plugin.h"

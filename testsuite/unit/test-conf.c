@@ -345,7 +345,7 @@ static int read_own(const char *text, struct tccl_conf *conf, struct tccl_error 
 {
     cleanup_file FILE *file = fopen(path, "w");
     CHECK(file && fputs(text, file) >= 0 && fflush(file) == 0);
-    return tccl_conf_read_own(path, "n1", conf, err);
+    return tccl_conf_read_as(TCCL_CONF_PLUGIN, path, "n1", conf, err);
 }
 
 /* The plugin passes over keys that it doesn't know; a policy that has one holds for nobody. */
@@ -384,7 +384,7 @@ TEST(past)
                 "Port=1\n[policy a] x\nQos=y\n[policy c]\nQos=z\n[peers]\nn2=h2\nn1=h1\nn3=a:b\n",
                 file) >= 0 &&
           fflush(file) == 0);
-    CHECK_INT(tccl_conf_read_past(path, "n1", &conf, ERR), -1);
+    CHECK_INT(tccl_conf_read_as(TCCL_CONF_CHECK, path, "n1", &conf, ERR), -1);
     CHECK_STR(check_err.text, check_printf("%s:2: neither [section] nor Key=value", path));
     CHECK_INT(conf.port, 8600);
     CHECK(conf.n_policies == 1 && !strcmp(conf.policies[0].qos, "z"));

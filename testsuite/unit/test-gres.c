@@ -9,7 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/clock.h"
-#include "base/process.h"
+#include "base/command.h"
 #include "check.h"
 
 static struct tccl_gres list;

@@ -1,6 +1,6 @@
 /* test-nvml.c: what is read from NVIDIA's library, by a stand-in for it (fake-nvml.c). */
 #include "check.h"
-#include "discover/nvml.h"
+#include "discover/discover.h"
 
 static void clear(void)
 {

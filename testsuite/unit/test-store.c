@@ -4,7 +4,6 @@
 
 #include "check.h"
 #include "client/step-fields.h"
-#include "records/lost.h"
 #include "records/outbox.h"
 #include "records/records.h"
 #include "records/store.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/process.h"
+#include "base/command.h"
 
 /* 0: can't be seen. */
 static uint64_t own_namespace(void)

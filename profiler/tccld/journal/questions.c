@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "client/message.h"
-#include "records/lost.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"
 #include "tccld/journal/journal-internal.h"

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
-#include "records/lost.h"
+#include "records/records.h"
 #include "tccld/journal/disk-task.h"
 #include "tccld/net/link.h"
 
