@@ -141,16 +141,6 @@ static json_t *nics_to_json(const struct stop *stop, bool leave)
     return nics;
 }
 
-static json_t *hop_to_json(const struct route *route, int i)
-{
-    const struct stop *from = &route->stops[i], *to = &route->stops[(i + 1) % route->n];
-    json_t *out = nics_to_json(from, true), *in = nics_to_json(to, false);
-    return json_pack("{s:o, s:o, s:O, s:O, s:o, s:o, s:f}", "from", json_sprintf("n%d", i + 1),
-                     "to", json_sprintf("n%d", (i + 1) % route->n + 1), "from_nic",
-                     json_array_get(out, 0), "to_nic", json_array_get(in, 0), "from_nics", out,
-                     "to_nics", in, "gbps", route->hops[i]);
-}
-
 /* One entry for each ring and node. */
 static json_t *rings_to_json(const struct route *route)
 {
@@ -192,8 +182,16 @@ static void set_route(json_t *json, const struct answer *answer)
     json_t *nodes = json_array(), *hops = json_array();
     for (int i = 0; i < route->n; i++)
         json_array_append_new(nodes, stop_to_json(&route->stops[i], i));
-    for (int i = 0; route->hops && i < route->n; i++)
-        json_array_append_new(hops, hop_to_json(route, i));
+    for (int i = 0; route->hops && i < route->n; i++) {
+        json_t *out = nics_to_json(&route->stops[i], true);
+        json_t *in = nics_to_json(&route->stops[(i + 1) % route->n], false);
+        json_array_append_new(hops,
+                              json_pack("{s:o, s:o, s:O, s:O, s:o, s:o, s:f}", "from",
+                                        json_sprintf("n%d", i + 1), "to",
+                                        json_sprintf("n%d", (i + 1) % route->n + 1), "from_nic",
+                                        json_array_get(out, 0), "to_nic", json_array_get(in, 0),
+                                        "from_nics", out, "to_nics", in, "gbps", route->hops[i]));
+    }
     json_object_set_new(json, "gbps", json_real(route->gbps));
     json_object_set_new(json, "reach_gbps", json_real(route->reach));
     json_object_set_new(json, "ring", ring ? json_string(ring) : json_null());

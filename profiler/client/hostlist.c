@@ -67,11 +67,6 @@ static int count_bracket(const char **at, size_t max, size_t *count)
     return more;
 }
 
-static bool name_character(char c)
-{
-    return (unsigned char)c > ' ' && c != 0x7f && !strchr(",[]/=;", c);
-}
-
 /* The names in the item at *at, no more than max + 1; moves to the ',' or NUL behind it. */
 static int count_item(const char **at, size_t max, size_t *count)
 {
@@ -80,7 +75,7 @@ static int count_item(const char **at, size_t max, size_t *count)
     *count = 1;
     while (**at && **at != ',') {
         size_t numbers = 1;
-        if (name_character(**at)) {
+        if ((unsigned char)**at > ' ' && **at != 0x7f && !strchr(",[]/=;", **at)) {
             ++*at;
         } else if (**at != '[' || brackets++ == BRACKETS ||
                    (++*at, count_bracket(at, max, &numbers)) != 0) {

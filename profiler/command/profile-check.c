@@ -39,22 +39,21 @@ static double change(const struct tccl_drift_set *one)
     return one->then > 0 ? one->now / one->then - 1 : 0;
 }
 
-static json_t *set_to_json(const struct tccl_drift_set *one)
-{
-    char text[TCCL_SET_TEXT];
-    tccl_set_format(&one->set, text);
-    return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:b}", "load", text, "what",
-                     one->what, "gbps_then", one->then, "gbps", one->now, "spread_then",
-                     one->spread_then, "spread", one->spread, "limit", one->limit, "drifted",
-                     one->drifted, "noisy", one->noisy, "failed", one->failed);
-}
-
 static json_t *drift_to_json(const struct tccl_profile *profile, const struct tccl_drift *drift,
                              unsigned seed)
 {
     json_t *sets = json_array();
-    for (int i = 0; i < drift->count; i++)
-        json_array_append_new(sets, set_to_json(&drift->sets[i]));
+    for (int i = 0; i < drift->count; i++) {
+        const struct tccl_drift_set *one = &drift->sets[i];
+        char text[TCCL_SET_TEXT];
+        tccl_set_format(&one->set, text);
+        json_array_append_new(sets,
+                              json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:b}",
+                                        "load", text, "what", one->what, "gbps_then", one->then,
+                                        "gbps", one->now, "spread_then", one->spread_then, "spread",
+                                        one->spread, "limit", one->limit, "drifted", one->drifted,
+                                        "noisy", one->noisy, "failed", one->failed));
+    }
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:o}", "id",
                      tccl_profile_id(profile), "folder", tccl_profile_folder(profile), "verdict",
                      verdicts[drift->verdict], "checked", drift->count, "drifted", drift->drifted,
@@ -132,16 +131,6 @@ void profile_note_verdict(const struct profile_options *options, const struct tc
         fprintf(stderr, "tccl: note: tccld won't know of this: %s\n", err.text);
 }
 
-/* What the best rings and chains have now of what they had, the worst of them. */
-static double worst_best(const struct tccl_drift *drift)
-{
-    double worst = 1;
-    for (int i = 0; i < drift->count; i++)
-        if (drift->sets[i].drifted && strncmp(drift->sets[i].what, "best", 4) == 0)
-            worst = fmin(worst, drift->sets[i].now / drift->sets[i].then);
-    return worst;
-}
-
 /* A run at the same time would be in the way, and we in its. The descriptor holds the lock. */
 static int lock(const struct tccl_profile *profile, struct tccl_error *err)
 {
@@ -206,8 +195,13 @@ int profile_check(const struct profile_options *options, struct tccl_profile *pr
     int rc = fits(profile, backend, err);
     if (rc == 0)
         rc = tccl_drift_check(backend, profile, &what, &drift, err);
+    /* What the best rings and chains have now of what they had, the worst of them. */
+    double worst = 1;
+    for (int i = 0; i < drift.count; i++)
+        if (drift.sets[i].drifted && strncmp(drift.sets[i].what, "best", 4) == 0)
+            worst = fmin(worst, drift.sets[i].now / drift.sets[i].then);
     if (rc == 0 && options->quick)
-        profile_note_verdict(options, profile, verdicts[drift.verdict], worst_best(&drift));
+        profile_note_verdict(options, profile, verdicts[drift.verdict], worst);
     if (rc == 0)
         rc = say(options, profile, &drift, what.seed);
     else if (rc > 0)

@@ -73,22 +73,6 @@ static void add_core(struct tccl_scene *scene, const struct cores *cores, int co
     scene->found->gpu_index[i] = -1;
 }
 
-static void add_loopback(struct tccl_scene *scene)
-{
-    struct tccl_found *found = scene->found;
-    struct tccl_machine *machine = &found->site.machine;
-    machine->n_nics = 1;
-    machine->nics[0] = (struct tccl_nic){.name = "lo",
-                                         .busid = "00f1:00:00.0",
-                                         .fabric = "loopback",
-                                         .gbps = loopback_gbps,
-                                         .parent = -1};
-    snprintf(found->nic_kind[0], sizeof(found->nic_kind[0]), "loopback");
-    snprintf(found->nic_netdev[0], sizeof(found->nic_netdev[0]), "lo");
-    found->nic_up[0] = true;
-    tccl_scene_cpus(scene, 0, &found->site.nic_cpus[0]);
-}
-
 int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_machine *machine = scene->machine;
@@ -107,7 +91,17 @@ int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err)
      */
     for (int i = 0; i < count; i++)
         add_core(scene, &cores, count <= cores.count ? i * cores.count / count : i % cores.count);
-    add_loopback(scene);
+    struct tccl_found *found = scene->found;
+    machine->n_nics = 1;
+    machine->nics[0] = (struct tccl_nic){.name = "lo",
+                                         .busid = "00f1:00:00.0",
+                                         .fabric = "loopback",
+                                         .gbps = loopback_gbps,
+                                         .parent = -1};
+    snprintf(found->nic_kind[0], sizeof(found->nic_kind[0]), "loopback");
+    snprintf(found->nic_netdev[0], sizeof(found->nic_netdev[0]), "lo");
+    found->nic_up[0] = true;
+    tccl_scene_cpus(scene, 0, &found->site.nic_cpus[0]);
     for (int a = 0; a < count; a++)
         for (int b = 0; b < count; b++)
             machine->p2p[a][b] = a != b;

@@ -78,17 +78,6 @@ static enum kind kind_of(const char *name, size_t length)
     return OTHER;
 }
 
-static void keep(struct element *element, const char *name, size_t length, const char *value,
-                 size_t size)
-{
-    char text[VALUE];
-    for (int i = 0; i < ATTRIBUTES; i++)
-        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) {
-            snprintf(text, sizeof(text), "%.*s", size < VALUE ? (int)size : VALUE - 1, value);
-            tccl_clean(element->values[i], VALUE, text);
-        }
-}
-
 /* Reads name="value" pairs up to '>'. Returns what follows, NULL where this is no XML; *closed: of
  * an element without content. */
 static const char *read_attributes(const char *at, struct element *element, bool *closed)
@@ -106,7 +95,12 @@ static const char *read_attributes(const char *at, struct element *element, bool
         const char *value = at + length + 2, *end = strchr(value, quote);
         if (!end)
             return NULL;
-        keep(element, at, length, value, (size_t)(end - value));
+        char text[VALUE];
+        snprintf(text, sizeof(text), "%.*s", end - value < VALUE ? (int)(end - value) : VALUE - 1,
+                 value);
+        for (int i = 0; i < ATTRIBUTES; i++)
+            if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0)
+                tccl_clean(element->values[i], VALUE, text);
         at = end + 1;
     }
 }
@@ -135,24 +129,20 @@ static bool same(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* NCCL up to 2.30 writes the extension of a family, which is to be added, times 16. */
-static int family_of(const struct element *cpu)
-{
-    int family = number(cpu, FAMILYID, 0);
-    return family >= 0x80 && family <= 0xfff ? (family & 15) + family / 16 : family;
-}
-
 static int enter_cpu(struct reader *reader, struct element *cpu)
 {
     struct tccl_machine *machine = reader->scene->machine;
-    int node = number(cpu, NUMAID, 0);
+    int node = number(cpu, NUMAID, 0), family = number(cpu, FAMILYID, 0);
+    /* NCCL up to 2.30 writes the extension of a family, which is to be added, times 16. */
+    bool odd = family >= 0x80 && family <= 0xfff;
     node = node < 0 ? 0 : node;
     bool says = cpu->values[ARCH][0] && cpu->values[VENDOR][0] && cpu->values[FAMILYID][0] &&
                 cpu->values[MODELID][0];
     reader->scene->says_cpu |= says;
     if (says || !reader->scene->in_part)
-        machine->cpu = tccl_cpu_of(cpu->values[ARCH], cpu->values[VENDOR], family_of(cpu),
-                                   number(cpu, MODELID, 0));
+        machine->cpu =
+            tccl_cpu_of(cpu->values[ARCH], cpu->values[VENDOR],
+                        odd ? (family & 15) + family / 16 : family, number(cpu, MODELID, 0));
     for (cpu->index = 0; cpu->index < machine->n_memories; cpu->index++)
         if (machine->nodes[cpu->index] == node)
             return 0;
@@ -278,13 +268,6 @@ static int enter_net(struct reader *reader, const struct element *net)
     return 0;
 }
 
-/* Of a dump of several hosts the first one is read. */
-static bool is_foreign(const struct reader *reader, const struct element *cpu)
-{
-    const char *first = reader->open[0].values[HOST_HASH];
-    return first[0] && cpu->values[HOST_HASH][0] && !same(first, cpu->values[HOST_HASH]);
-}
-
 static int enter(struct reader *reader, struct element *element)
 {
     struct element *above = reader->depth > 0 ? &reader->open[reader->depth - 1] : NULL;
@@ -293,7 +276,10 @@ static int enter(struct reader *reader, struct element *element)
         element->kind = element->kind == SYSTEM ? SYSTEM : OTHER;
         return 0;
     }
-    bool foreign = element->kind == CPU && (above->kind != SYSTEM || is_foreign(reader, element));
+    /* Of a dump of several hosts the first one is read. */
+    const char *first = reader->open[0].values[HOST_HASH], *own = element->values[HOST_HASH];
+    bool foreign = element->kind == CPU &&
+                   (above->kind != SYSTEM || (first[0] && own[0] && !same(first, own)));
     if (above->kind == OTHER || foreign)
         element->kind = OTHER;
     if (element->kind == CPU && !reader->open[0].values[HOST_HASH][0])

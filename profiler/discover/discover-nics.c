@@ -91,19 +91,6 @@ static const char *rdma_kind(struct tccl_scene *scene, hwloc_obj_t pci, const ch
     return pci->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "roce";
 }
 
-static void read_ethernet(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
-{
-    long speed = 0;
-    nic->kind = nic->object->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "ethernet";
-    tccl_clean(nic->netdev, sizeof(nic->netdev), os->name);
-    nic->up = true;
-    if (!scene->facts)
-        return;
-    nic->up = tccl_sys_net_link(scene->options->root, os->name) != TCCL_LINK_DOWN;
-    if (tccl_sys_number(scene->options->root, &speed, "/sys/class/net/%s/speed", os->name))
-        nic->nic.gbps = (double)speed / 8000;
-}
-
 /* What a PCI device is as a NIC. Returns false if it is none. */
 static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
 {
@@ -128,8 +115,16 @@ static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
             tccl_sys_text(scene->options->root, text, sizeof(text),
                           "/sys/class/infiniband/%s/ports/%d/rate", os->name, port);
         nic->nic.gbps = strtod(text, NULL) / 8;
-    } else
-        read_ethernet(scene, os, nic);
+    } else {
+        long speed = 0;
+        nic->kind = pci->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "ethernet";
+        tccl_clean(nic->netdev, sizeof(nic->netdev), os->name);
+        nic->up =
+            !scene->facts || tccl_sys_net_link(scene->options->root, os->name) != TCCL_LINK_DOWN;
+        if (scene->facts &&
+            tccl_sys_number(scene->options->root, &speed, "/sys/class/net/%s/speed", os->name))
+            nic->nic.gbps = (double)speed / 8000;
+    }
     nic->guessed = !(nic->nic.gbps >= 0.001 && nic->nic.gbps <= 10000);
     if (nic->guessed)
         nic->nic.gbps = guess_rate(nic);

@@ -129,18 +129,6 @@ struct drawing {
     struct shim_text *text;
 };
 
-/* The CPUs of a NUMA node as NCCL reads them, "" if the kernel does not say. Returns 0, or -1: the
- * text is longer than NCCL's. */
-static int read_affinity(int node, char *affinity, size_t size)
-{
-    char path[64];
-    struct shim_text text = {path, sizeof(path), 0, false};
-    shim_text_add(&text, "/sys/devices/system/node/node%d/cpumap", node);
-    long length = node < 0 ? 0 : shim_read_file(path, affinity, size);
-    affinity[length > 0 ? length - 1 : 0] = '\0';
-    return length > MOST_AFFINITY ? -1 : 0;
-}
-
 /* Other NICs must not get as near to the first GPU as the chain's, nor to others of its island. */
 static bool is_private(const struct drawing *drawing, int island)
 {
@@ -162,8 +150,13 @@ static int number_of(const struct drawing *drawing, int island)
 
 static int open_layout_cpu(struct drawing *drawing, int node, int number, struct tccl_error *why)
 {
-    char affinity[512];
-    if (read_affinity(node, affinity, sizeof(affinity)) != 0)
+    /* The CPUs of a NUMA node as NCCL reads them, "" if the kernel does not say. */
+    char affinity[512], path[64];
+    struct shim_text text = {path, sizeof(path), 0, false};
+    shim_text_add(&text, "/sys/devices/system/node/node%d/cpumap", node);
+    long length = node < 0 ? 0 : shim_read_file(path, affinity, sizeof(affinity));
+    affinity[length > 0 ? length - 1 : 0] = '\0';
+    if (length > MOST_AFFINITY)
         return tccl_fail(why, "NUMA node %d has more CPUs than NCCL reads", node);
     if (drawing->layout->intel)
         open_cpu(drawing->text, number, affinity, "GenuineIntel", 6, INTEL_ACROSS_MODEL);

@@ -102,27 +102,23 @@ static void check_user(const struct check_site *site, int fd, struct check_resul
             "TccldUser=root");
 }
 
-/* Does slurmdbd say that this user sees the jobs of all? */
-static bool is_operator(const struct check_site *site, const char *user)
-{
-    char where[TCCL_CONF_NAME + 8];
-    snprintf(where, sizeof(where), "name=%s", user);
-    const char *const ask[] = {"sacctmgr",          "-nP", "show", "user", "where", where,
-                               "format=adminlevel", NULL};
-    cleanup_free char *output = check_site_run(site, SACCTMGR_MS, ask);
-    return output && (strncmp(output, "Operator", 8) == 0 || strncmp(output, "Admin", 5) == 0);
-}
-
 /* tccld asks slurmctld whose a job is, as its user. */
 static void check_private(const struct check_site *site, struct check_result *result)
 {
     char hidden[256];
     struct tccl_error err = {0};
     struct tccl_users users;
+    char where[TCCL_CONF_NAME + 8];
     if (!*site->conf.squeue || tccl_users_find(&site->conf, &users, &err) != 0 ||
         users.tccld == 0 || users.tccld == users.slurm ||
-        !check_site_value(site, "PrivateData", hidden, sizeof(hidden)) || !strstr(hidden, "jobs") ||
-        is_operator(site, site->conf.tccld_user))
+        !check_site_value(site, "PrivateData", hidden, sizeof(hidden)) || !strstr(hidden, "jobs"))
+        return;
+    /* Does slurmdbd say that this user sees the jobs of all? */
+    snprintf(where, sizeof(where), "name=%s", site->conf.tccld_user);
+    const char *const ask[] = {"sacctmgr",          "-nP", "show", "user", "where", where,
+                               "format=adminlevel", NULL};
+    cleanup_free char *output = check_site_run(site, SACCTMGR_MS, ask);
+    if (output && (strncmp(output, "Operator", 8) == 0 || strncmp(output, "Admin", 5) == 0))
         return;
     check_say(result, CHECK_WARN,
               "Slurm has PrivateData=jobs, so %s is not told whose a job is, and policies by "

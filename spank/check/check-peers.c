@@ -65,19 +65,6 @@ struct round {
     _Atomic size_t next;
 };
 
-/* What the node itself says of its plugin, and whether it is of another release than we are. */
-static void take_answer(struct peer *peer, const json_t *answer)
-{
-    const char *version = tccl_text_of(answer, "version");
-    peer->good = true;
-    if (strcmp(tccl_text_of(answer, "plugin"), "missing") == 0)
-        tccl_fail(&peer->odd,
-                  "Slurm has no plugin there, so it drops --tccl in silence, also require: %.300s",
-                  tccl_text_of(answer, "text"));
-    else if (strcmp(version, TCCL_VERSION) != 0)
-        tccl_fail(&peer->odd, "tccld is of version %.60s, tccl-check of %s", version, TCCL_VERSION);
-}
-
 static void *work(void *argument)
 {
     struct round *round = argument;
@@ -88,8 +75,17 @@ static void *work(void *argument)
             continue;
         peer->asked = true;
         cleanup_json json_t *answer = check_peer(&round->site->conf, peer->node, end, &peer->err);
-        if (answer)
-            take_answer(peer, answer);
+        /* What the node itself says of its plugin, and whether it is of another release than we. */
+        const char *version = tccl_text_of(answer, "version");
+        peer->good = answer != NULL;
+        if (answer && strcmp(tccl_text_of(answer, "plugin"), "missing") == 0)
+            tccl_fail(&peer->odd,
+                      "Slurm has no plugin there, so it drops --tccl in silence, also require: "
+                      "%.300s",
+                      tccl_text_of(answer, "text"));
+        else if (answer && strcmp(version, TCCL_VERSION) != 0)
+            tccl_fail(&peer->odd, "tccld is of version %.60s, tccl-check of %s", version,
+                      TCCL_VERSION);
     }
     return NULL;
 }

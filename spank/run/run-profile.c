@@ -14,22 +14,17 @@ struct search {
     bool found;
 };
 
-/* A BIOS setting may have cut the sockets into other NUMA nodes since. */
-static bool is_there(const struct tccl_machine *machine, int gpu)
-{
-    long node;
-    return !tccl_sys_number(NULL, &node, "/sys/bus/pci/devices/%s/numa_node",
-                            machine->gpus[gpu].busid) ||
-           node < 0 || node == machine->nodes[machine->gpus[gpu].numa];
-}
-
 static bool has_gpus(const struct tccl_machine *machine, const struct run_gpus *gpus,
                      int numbers[TCCL_MAX_GPUS])
 {
     for (int i = 0; i < gpus->n; i++) {
         int gpu = numbers[i] = tccl_machine_find_gpu(machine, gpus->busids[i]);
-        if (gpu < 0 || strcmp(machine->gpus[gpu].model, gpus->models[i]) != 0 ||
-            !is_there(machine, gpu))
+        long node = -1;
+        if (gpu < 0 || strcmp(machine->gpus[gpu].model, gpus->models[i]) != 0)
+            return false;
+        /* A BIOS setting may have cut the sockets into other NUMA nodes since. */
+        tccl_sys_number(NULL, &node, "/sys/bus/pci/devices/%s/numa_node", machine->gpus[gpu].busid);
+        if (node >= 0 && node != machine->nodes[machine->gpus[gpu].numa])
             return false;
     }
     return true;

@@ -131,14 +131,6 @@ static bool find_beside(const char *name, char path[static PATH_MAX])
     return snprintf(path, PATH_MAX, "%s/%s", own, name) < PATH_MAX && access(path, R_OK) == 0;
 }
 
-static bool find_tccld(const struct run *run, char path[static PATH_MAX])
-{
-    const char *given = run->options->tccld;
-    if (given)
-        return realpath(given, path) != NULL;
-    return find_beside("../sbin/tccld", path) || find_beside("tccld", path);
-}
-
 /* The installed one, or that of a tar, which may be unpacked anywhere. */
 static int find_shim(struct run *run)
 {
@@ -334,7 +326,8 @@ static int start_keeper(struct run *run)
                                   .key = run->step.key};
     if (!lines)
         return no_ring(run, "the path of the profile has characters that tccl.conf can't have");
-    if (!find_tccld(run, tccld))
+    if (run->options->tccld ? !realpath(run->options->tccld, tccld)
+                            : !find_beside("../sbin/tccld", tccld) && !find_beside("tccld", tccld))
         return no_ring(run, "the program tccld is not installed beside tccl-run");
     if (run_keeper_start(&keeping, START_MS, run->folder, &err) != 0)
         return no_ring(run, err.text);
@@ -425,13 +418,6 @@ static void prepare(struct run *run)
         set_environment(run);
 }
 
-/* What is closed stays so for the command, and no pipe of ours takes its place. */
-static void hold_standard_files(void)
-{
-    for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;)
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-}
-
 int main(int argc, char **argv)
 {
     struct options options = {0};
@@ -443,7 +429,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "tccl: %s\n", err.text);
     if (status != 0)
         return status < 0 ? EXIT_USAGE : tccl_end_output(0);
-    hold_standard_files();
+    /* What is closed stays so for the command, and no pipe of ours takes its place. */
+    for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;)
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct run *run = calloc(1, sizeof(*run));
     if (run) {
         run->options = &options;
