@@ -104,7 +104,7 @@ enum tccl_field_type {
     TCCL_FIELD_WORD,    /* one of words, by its index; where it need not be there, an unknown one
                             is the last; in records any text */
     TCCL_FIELD_NODES,   /* of struct tccl_step; in JSON one text, a hostlist */
-    TCCL_FIELD_NUMBERS, /* gres of struct tccl_step */
+    TCCL_FIELD_NUMBERS, /* of GPUs: TCCL_MAX_GRES of type int, and behind them how many there are */
     TCCL_FIELD_LONG,    /* a text, allocated, or NULL */
     TCCL_FIELD_BOOL,
     TCCL_FIELD_INT,   /* a whole number in 4 or 8 bytes, as the next three */

@@ -47,11 +47,15 @@ static void store_int(void *member, size_t size, json_int_t value)
 
 /* Writing */
 
-static json_t *gres_to_json(const struct tccl_step *step)
+_Static_assert(offsetof(struct tccl_step, n_gres) ==
+                   offsetof(struct tccl_step, gres) + TCCL_MAX_GRES * sizeof(int),
+               "how many there are is behind the numbers");
+
+static json_t *numbers_to_json(const int *numbers)
 {
     cleanup_json json_t *array = json_array();
-    for (int i = 0; i < step->n_gres; i++)
-        if (json_array_append_new(array, json_integer(step->gres[i])) != 0)
+    for (int i = 0; i < numbers[TCCL_MAX_GRES]; i++)
+        if (json_array_append_new(array, json_integer(numbers[i])) != 0)
             return NULL;
     return tccl_steal(array);
 }
@@ -82,7 +86,7 @@ int tccl_field_put(json_t *json, const struct tccl_field *field, bool must, cons
         value = nodes ? json_string(nodes) : NULL;
         break;
     case TCCL_FIELD_NUMBERS:
-        value = gres_to_json(step);
+        value = numbers_to_json((const void *)member);
         break;
     case TCCL_FIELD_BOOL:
         if (!must && !*(const bool *)member)
@@ -136,7 +140,7 @@ static int get_nodes(const json_t *json, const struct tccl_field *field, struct 
                : tccl_fail(err, "out of memory");
 }
 
-static int get_gres(const json_t *array, struct tccl_step *step, struct tccl_error *err)
+static int get_numbers(const json_t *array, int *numbers, struct tccl_error *err)
 {
     size_t count = json_array_size(array);
     if (!json_is_array(array) || count > TCCL_MAX_GRES)
@@ -146,9 +150,9 @@ static int get_gres(const json_t *array, struct tccl_step *step, struct tccl_err
         json_int_t value = json_integer_value(index);
         if (!json_is_integer(index) || value < 0 || value > 4095)
             return tccl_fail(err, "gres: entry %zu is not a GPU index", i);
-        step->gres[i] = (int)value;
+        numbers[i] = (int)value;
     }
-    step->n_gres = (int)count;
+    numbers[TCCL_MAX_GRES] = (int)count;
     return 0;
 }
 
@@ -204,7 +208,7 @@ int tccl_field_get(const json_t *json, const struct tccl_field *field, bool must
     case TCCL_FIELD_NODES:
         return get_nodes(json, field, object, err);
     case TCCL_FIELD_NUMBERS:
-        return get_gres(value, object, err);
+        return get_numbers(value, member, err);
     case TCCL_FIELD_BOOL:
         *(bool *)member = json_is_true(value);
         return 0;

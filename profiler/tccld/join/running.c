@@ -25,7 +25,11 @@ enum { SAVE_MS = 100, AGAIN_MS = 10000, LOOK_MS = 100 };
 #define AT(member)                                                                                 \
     .at = offsetof(struct running_step, member), .size = sizeof(((struct running_step *)0)->member)
 
-/* All but the key and lists. Those with use need not be there. */
+_Static_assert(offsetof(struct running_step, n_gres) ==
+                   offsetof(struct running_step, gres) + TCCL_MAX_GRES * sizeof(int),
+               "TCCL_FIELD_NUMBERS");
+
+/* All but the key and other lists. Those with use need not be there. */
 static const struct tccl_field fields[] = {
     {.name = "uid", TCCL_FIELD_INT, .max = UINT32_MAX, AT(uid)},
     {.name = "launch", TCCL_FIELD_INT, .max = TCCL_LAUNCH_BELOW, AT(launch)},
@@ -35,6 +39,7 @@ static const struct tccl_field fields[] = {
     {.name = "nodes", TCCL_FIELD_LONG, .max = RUNNING_NODES - 1, AT(nodes)},
     {.name = "parent", TCCL_FIELD_LONG, .max = TCCL_HOST_NAME, AT(parent)},
     {.name = "hidden", TCCL_FIELD_BOOL, AT(hidden)},
+    {.name = "gres", TCCL_FIELD_NUMBERS, AT(gres)},
     {.name = "stepd", TCCL_FIELD_TEXT, .max = STEPD_TEXT - 1, AT(stepd)},
     {.name = "plan", TCCL_FIELD_BOOL, AT(plan)},
     {.name = "ring", TCCL_FIELD_BOOL, AT(ring)},
@@ -67,31 +72,14 @@ static json_t *gpus_to_json(const struct running_step *step)
 
 char *running_text(const struct running_step *step)
 {
-    json_t *gres = json_array();
-    for (int i = 0; i < step->n_gres; i++)
-        json_array_append_new(gres, json_integer(step->gres[i]));
     cleanup_json json_t *json =
-        json_pack("{s:o, s:o, s:o, s:o, s:O*}", "key", tccl_key_to_json(&step->key), "gres", gres,
-                  "gpus", gpus_to_json(step), "baselines",
+        json_pack("{s:o, s:o, s:o, s:O*}", "key", tccl_key_to_json(&step->key), "gpus",
+                  gpus_to_json(step), "baselines",
                   tccl_baselines_to_json(step->baselines, step->n_baselines), "said", step->said);
     for (int i = 0; i < FIELDS; i++)
         if (tccl_field_put(json, &fields[i], !fields[i].use, step) != 0)
             return NULL;
     return json_dumps(json, JSON_INDENT(1) | TCCL_JSON_DIGITS);
-}
-
-/* Returns 0, or -1: it is no list of numbers from 0 on. */
-static int gres_from_json(const json_t *gres, struct running_step *step)
-{
-    step->n_gres = (int)json_array_size(gres);
-    for (int i = 0; i < step->n_gres && i < TCCL_MAX_GRES; i++) {
-        const json_t *number = json_array_get(gres, (size_t)i);
-        json_int_t value = json_integer_value(number);
-        if (!json_is_integer(number) || value < 0 || value > INT_MAX)
-            return -1;
-        step->gres[i] = (int)value;
-    }
-    return json_is_array(gres) && step->n_gres <= TCCL_MAX_GRES ? 0 : -1;
 }
 
 static int gpus_from_json(const json_t *gpus, struct running_step *step)
@@ -109,14 +97,13 @@ static int gpus_from_json(const json_t *gpus, struct running_step *step)
 static int from_json(const json_t *json, struct running_step *step)
 {
     const json_t *said = json_object_get(json, "said");
-    size_t known = 4 + (said != NULL);
+    size_t known = 3 + (said != NULL);
     for (int i = 0; i < FIELDS; i++) {
         known += json_object_get(json, fields[i].name) != NULL;
         if (tccl_field_get(json, &fields[i], !fields[i].use, step, NULL) != 0)
             return -1;
     }
     if (known != json_object_size(json) || step->node >= step->n_nodes ||
-        gres_from_json(json_object_get(json, "gres"), step) != 0 ||
         gpus_from_json(json_object_get(json, "gpus"), step) != 0 ||
         tccl_baselines_from_json(json_object_get(json, "baselines"), step->baselines,
                                  &step->n_baselines, NULL) != 0 ||

@@ -500,34 +500,29 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
                  const char *socket, struct tccl_line_writer *plan, char **ring,
                  struct tccl_error *err)
 {
+    const bool rings = outcome->state == TCCL_STATE_PLANNED; /* else it is for groups alone */
     struct outcome_part part;
     char text[TCCL_RINGS_TEXT];
     *ring = NULL;
-    if (outcome->state != TCCL_STATE_PLANNED) {
-        /* A plan for groups alone. */
-        if (!machine)
-            return tccl_fail(
-                err, "machine.json of this node was removed meanwhile: run tccl-profile init");
-        put_step(plan, outcome, join, socket);
-        chain_lines_put_gpus(plan, class->gpus, machine);
+    if (!machine)
+        return tccl_fail(err,
+                         "machine.json of this node was removed meanwhile: run tccl-profile init");
+    if (rings && outcome_part(outcome, join, class, &part) != 0)
+        return tccl_fail(err, "this node can't build the ring that the first node chose: is tccld "
+                              "of one version on all nodes?");
+    if (rings && (tccl_ring_set_check(&part.set, machine, err) != 0 ||
+                  tccl_expressible(machine, part.set.rings, part.set.n, err) != 0))
+        return -1;
+    put_step(plan, outcome, join, socket);
+    chain_lines_put_gpus(plan, class->gpus, machine);
+    if (!rings) {
         tccl_line_put_bool(plan, "ring", false);
         if (outcome->measure)
             tccl_line_put_bool(plan, "groups", false);
         return 0;
     }
-    if (outcome_part(outcome, join, class, &part) != 0 || !machine)
-        return tccl_fail(
-            err, machine
-                     ? "this node can't build the ring that the first node chose: is "
-                       "tccld of one version on all nodes?"
-                     : "machine.json of this node was removed meanwhile: run tccl-profile init");
-    if (tccl_ring_set_check(&part.set, machine, err) != 0 ||
-        tccl_expressible(machine, part.set.rings, part.set.n, err) != 0)
-        return -1;
     tccl_ring_set_format(&part.set, machine, text);
     *ring = ring_text(outcome, join, text);
-    put_step(plan, outcome, join, socket);
-    chain_lines_put_gpus(plan, class->gpus, machine);
     if (outcome->agreed)
         tccl_line_put_bool(plan, "agreed", true);
     chain_lines_put_rates(plan, outcome->gbps, outcome->source);
