@@ -3,7 +3,7 @@
  * ring or without, and what was promised and achieved. What is accepted says nothing that can't be,
  * and stays what it is when it is written and read again. */
 #include "fuzz.h"
-#include "tccld/join/evidence-file.h"
+#include "tccld/join/evidence.h"
 #include "tccld/join/running.h"
 
 enum { USERS = 3 };

@@ -9,7 +9,7 @@
 #include "client/outcome.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/evidence-file.h"
+#include "tccld/join/evidence.h"
 #include "tccld/join/own.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/running.h"

@@ -17,7 +17,7 @@
 #include "records/record.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/built-sum.h"
-#include "tccld/join/evidence-file.h"
+#include "tccld/join/evidence.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/link.h"
 

@@ -1,5 +1,5 @@
 /* evidence-file.c: the file is written whole, in a thread of its own, from a copy of the table. */
-#include "tccld/join/evidence-file.h"
+#include "tccld/join/evidence.h"
 
 #include <errno.h>
 #include <inttypes.h>

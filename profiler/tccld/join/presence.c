@@ -13,7 +13,7 @@
 #include "client/message.h"
 #include "gres/gres.h"
 #include "gres/slurm-conf.h"
-#include "tccld/join/evidence-file.h"
+#include "tccld/join/evidence.h"
 #include "tccld/join/own.h"
 #include "tccld/journal/journal.h"
 

@@ -59,7 +59,7 @@ static const struct tccl_field fields[] = {
 };
 enum { FIELDS = sizeof(fields) / sizeof(*fields) };
 
-static json_t *gpus_to_json(const struct running_step *step)
+char *running_text(const struct running_step *step)
 {
     char bus[TCCL_BUS_TEXT];
     json_t *gpus = json_array();
@@ -67,15 +67,9 @@ static json_t *gpus_to_json(const struct running_step *step)
         tccl_bus_format(step->gpus[i], bus);
         json_array_append_new(gpus, json_string(bus));
     }
-    return gpus;
-}
-
-char *running_text(const struct running_step *step)
-{
-    cleanup_json json_t *json =
-        json_pack("{s:o, s:o, s:o, s:O*}", "key", tccl_key_to_json(&step->key), "gpus",
-                  gpus_to_json(step), "baselines",
-                  tccl_baselines_to_json(step->baselines, step->n_baselines), "said", step->said);
+    cleanup_json json_t *json = json_pack(
+        "{s:o, s:o, s:o, s:O*}", "key", tccl_key_to_json(&step->key), "gpus", gpus, "baselines",
+        tccl_baselines_to_json(step->baselines, step->n_baselines), "said", step->said);
     for (int i = 0; i < FIELDS; i++)
         if (tccl_field_put(json, &fields[i], !fields[i].use, step) != 0)
             return NULL;

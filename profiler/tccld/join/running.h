@@ -204,7 +204,7 @@ const char *presence_missing(struct daemon *daemon);
 
 /* NODE (profiler/client/README.md). */
 void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message);
-/* A look at slurmd's list of GPUs has ended (slurm-gpus.h). */
+/* A look at slurmd's list of GPUs has ended (own.h). */
 void presence_heard(struct daemon *daemon, unsigned look);
 
 /* built.c: what all nodes of a step say that NCCL built, one message per level of the tree: each

@@ -5,7 +5,7 @@
  * slurmd counts by gres.conf as it was when slurmd was started, and slurmd -G reads it as it is
  * now. So a list counts if gres.conf is older than the running slurmd, or if a list that counted
  * for this slurmd was the same; it is kept in RunDir for a tccld that is started again. */
-#include "tccld/join/slurm-gpus.h"
+#include "tccld/join/own.h"
 
 #include <stddef.h>
 #include <stdio.h>

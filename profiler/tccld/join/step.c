@@ -10,7 +10,7 @@
 #include "client/step-fields.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/evidence-file.h"
+#include "tccld/join/evidence.h"
 #include "tccld/join/step.h"
 
 bool step_enter(struct step *step, enum step_event event)

@@ -16,7 +16,7 @@
 #include "base/fileio.h"
 #include "base/options.h"
 #include "tccld/jobs/jobs.h"
-#include "tccld/join/evidence-file.h"
+#include "tccld/join/evidence.h"
 #include "tccld/join/nic-links.h"
 #include "tccld/join/own.h"
 #include "tccld/join/running.h"
