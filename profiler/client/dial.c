@@ -43,18 +43,6 @@ static int wait_lookup(struct lookup *lookup, int64_t deadline)
     }
 }
 
-/* Frees a lookup unless its thread still uses it, which it does for a moment after the answer. */
-static void drop_lookup(struct lookup *lookup, bool answered)
-{
-    int state = gai_cancel(&lookup->request);
-    for (int ms = 0; answered && state == EAI_NOTCANCELED && ms < DROP_MS; ms++) {
-        poll(NULL, 0, 1);
-        state = gai_cancel(&lookup->request);
-    }
-    if (state != EAI_NOTCANCELED)
-        free(lookup);
-}
-
 static struct addrinfo *look_up_name(const char *host, uint16_t port, int64_t deadline,
                                      struct tccl_error *err)
 {
@@ -73,7 +61,14 @@ static struct addrinfo *look_up_name(const char *host, uint16_t port, int64_t de
     struct addrinfo *found = code == 0 ? lookup->request.ar_result : NULL;
     if (code != 0)
         tccl_fail(err, "%s: %s", host, gai_strerror(code));
-    drop_lookup(lookup, code == 0);
+    /* Freed unless its thread still uses it, which it does for a moment after the answer. */
+    int state = gai_cancel(&lookup->request);
+    for (int ms = 0; code == 0 && state == EAI_NOTCANCELED && ms < DROP_MS; ms++) {
+        poll(NULL, 0, 1);
+        state = gai_cancel(&lookup->request);
+    }
+    if (state != EAI_NOTCANCELED)
+        free(lookup);
     return found;
 }
 

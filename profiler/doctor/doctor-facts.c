@@ -175,22 +175,6 @@ static int add_bridges(const char *root, struct tccl_doctor_facts *facts, const 
     return above;
 }
 
-static void look_at(const char *root, struct tccl_doctor_facts *facts, const char *busid)
-{
-    struct tccl_doctor_device device = {.number = -1, .above = -1};
-    unsigned class_ = hex(root, busid, "class") >> 8;
-    strcpy(device.busid, busid);
-    if (hex(root, busid, "vendor") == NVIDIA && (class_ == VGA || class_ == ACCELERATOR))
-        device.kind = TCCL_DOCTOR_GPU;
-    else if (class_ >> 8 == NETWORK && read_nic(root, &device))
-        device.kind = TCCL_DOCTOR_NIC;
-    else
-        return;
-    read_device(root, &device);
-    device.above = add_bridges(root, facts, busid);
-    add(facts, &device);
-}
-
 static int compare(const void *a, const void *b)
 {
     return strcmp(a, b);
@@ -210,8 +194,20 @@ static void read_devices(const char *root, struct tccl_doctor_facts *facts)
     facts->pci = count > 0;
     if (count > 0)
         qsort(names, count, sizeof(*names), compare);
-    for (size_t i = 0; i < count; i++)
-        look_at(root, facts, names[i]);
+    for (size_t i = 0; i < count; i++) {
+        struct tccl_doctor_device device = {.number = -1, .above = -1};
+        unsigned class_ = hex(root, names[i], "class") >> 8;
+        strcpy(device.busid, names[i]);
+        if (hex(root, names[i], "vendor") == NVIDIA && (class_ == VGA || class_ == ACCELERATOR))
+            device.kind = TCCL_DOCTOR_GPU;
+        else if (class_ >> 8 == NETWORK && read_nic(root, &device))
+            device.kind = TCCL_DOCTOR_NIC;
+        else
+            continue;
+        read_device(root, &device);
+        device.above = add_bridges(root, facts, names[i]);
+        add(facts, &device);
+    }
 }
 
 static bool is_used(const struct tccl_doctor_facts *facts, int node)

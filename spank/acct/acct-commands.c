@@ -81,22 +81,6 @@ static bool has_ring(const json_t *record)
     return ring && *ring;
 }
 
-/* The step to draw, one with a ring if there is one; borrowed, NULL if there are no records.
- * *rings: how many steps have a ring. */
-static json_t *choose_step(const json_t *records, int *rings)
-{
-    json_t *best = NULL;
-    *rings = 0;
-    for (size_t i = 0; i < json_array_size(records); i++) {
-        json_t *record = json_array_get(records, i);
-        *rings += has_ring(record);
-        if (!best || has_ring(record) > has_ring(best) ||
-            (has_ring(record) == has_ring(best) && acct_fold_prefers(record, best)))
-            best = record;
-    }
-    return best;
-}
-
 /* What is printed to a file, and how. */
 struct page {
     const struct acct_asked *asked;
@@ -127,7 +111,7 @@ static int draw(const struct acct_line *line, json_t *record, struct tccl_error 
 
 int acct_draw(struct acct_line *line, int count, char **words, struct tccl_error *err)
 {
-    int complete, rings;
+    int complete, rings = 0;
     if (line->svg + line->json + (line->html != NULL) > 1)
         return tccl_fail(err, "--svg, --html and --json: give one of them");
     if (line->svg && !line->svg_file && count == 2)
@@ -142,7 +126,16 @@ int acct_draw(struct acct_line *line, int count, char **words, struct tccl_error
     cleanup_json json_t *records = acct_request_records(&line->request, &complete, err);
     if (!records)
         return -1;
-    json_t *record = choose_step(records, &rings);
+    /* The step to draw, one with a ring if there is one. */
+    json_t *record = NULL, *each;
+    size_t i;
+    json_array_foreach(records, i, each)
+    {
+        rings += has_ring(each);
+        if (!record || has_ring(each) > has_ring(record) ||
+            (has_ring(each) == has_ring(record) && acct_fold_prefers(each, record)))
+            record = each;
+    }
     if (!record)
         return tccl_fail(err, "no record of %.60s that you may see", words[0]);
     line->asked.complete = complete;

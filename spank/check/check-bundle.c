@@ -86,20 +86,6 @@ static int put(const struct place *place, const char *file, const char *text, si
     return tccl_write_file(path, 0600, text, size, err);
 }
 
-static const char *path_of(const struct place *place, int part)
-{
-    switch (part) {
-    case CONF:
-        return place->site->conf.path;
-    case PLUGSTACK:
-        return place->site->plugstack.path;
-    case MACHINE:
-        return place->site->conf.machine;
-    default:
-        return copied[part].path;
-    }
-}
-
 /* How many bytes of a line of plugstack.conf are shown: all of a comment and of what is ours; of
  * another plugin "optional PATH", as its arguments may be secret. */
 static size_t shown_bytes(const char *line, size_t length)
@@ -118,7 +104,11 @@ static int copy(const struct place *place, int part, struct tccl_error *err)
     cleanup_free char *text = NULL;
     struct tccl_error why = {0};
     size_t size;
-    if (tccl_read_file(path_of(place, part), COPY_MAX, &text, &size, &why) != 0)
+    const char *const known[] = {[CONF] = place->site->conf.path,
+                                 [PLUGSTACK] = place->site->plugstack.path,
+                                 [MACHINE] = place->site->conf.machine};
+    const char *path = part < OTHERS ? known[part] : copied[part].path;
+    if (tccl_read_file(path, COPY_MAX, &text, &size, &why) != 0)
         return put(place, copied[part].file, why.text, strlen(why.text), err);
     if (part == PLUGSTACK) {
         /* In place; what is left out is a '*'. */

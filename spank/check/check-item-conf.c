@@ -106,21 +106,6 @@ void check_item_config(const struct check_site *site, struct check_result *resul
         check_arguments(site, result);
 }
 
-/* The sections [policy NAME], in the order in which they are matched. */
-static void say_policies(const struct tccl_conf *conf, struct check_result *result)
-{
-    char names[400] = "";
-    size_t used = 0;
-    for (int i = 0; i < conf->n_policies && used < sizeof(names) - 100; i++) {
-        struct policy_rule rule = policy_rule_of(conf, &conf->policies[i]);
-        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s (%s)", used ? ", " : "",
-                                 rule.name, rule.forbid ? "forbidden" : tccl_mode_name(rule.mode));
-    }
-    if (conf->n_policies)
-        check_say(result, CHECK_OK, "before that, the first of %d policies that matches: %s%s",
-                  conf->n_policies, names, used < sizeof(names) - 100 ? "" : " ...");
-}
-
 static void say_policy(const struct tccl_conf *conf, struct check_result *result)
 {
     const struct tccl_policy *policy = &conf->policy;
@@ -140,7 +125,18 @@ static void say_policy(const struct tccl_conf *conf, struct check_result *result
     if (!rule.forbid && rule.mode == TCCL_MODE_AUTO && (rule.min_nodes > 1 || rule.min_gpus > 2))
         check_say(result, CHECK_OK, "auto applies from %d nodes and %d GPUs on", rule.min_nodes,
                   rule.min_gpus);
-    say_policies(conf, result);
+    /* The sections [policy NAME], in the order in which they are matched. */
+    char names[400] = "";
+    size_t used = 0;
+    for (int i = 0; i < conf->n_policies && used < sizeof(names) - 100; i++) {
+        struct policy_rule named = policy_rule_of(conf, &conf->policies[i]);
+        used +=
+            (size_t)snprintf(names + used, sizeof(names) - used, "%s%s (%s)", used ? ", " : "",
+                             named.name, named.forbid ? "forbidden" : tccl_mode_name(named.mode));
+    }
+    if (conf->n_policies)
+        check_say(result, CHECK_OK, "before that, the first of %d policies that matches: %s%s",
+                  conf->n_policies, names, used < sizeof(names) - 100 ? "" : " ...");
 }
 
 /* The plugin's line in plugstack.conf may name another file, and override keys. */

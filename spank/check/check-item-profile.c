@@ -28,16 +28,6 @@ enum {
 
 /* ---- which machine ---- */
 
-/* GPUs of this machine, by the driver or the PCI bus; 0: none. */
-static int count_gpus(void)
-{
-    const struct tccl_discover_options live = {0};
-    cleanup_free struct tccl_found *found = calloc(1, sizeof(*found));
-    if (!found || tccl_discover(&live, found, NULL) != 0)
-        return 0;
-    return found->site.machine.n_gpus;
-}
-
 /* Is machine.json the description of this machine? A model's need not be. source: NULL if unknown.
  */
 static void compare_machine(const struct check_site *site, const struct tccl_machine *machine,
@@ -182,7 +172,10 @@ static void check_verdict(const struct check_site *site, struct tccl_profile *pr
 static void check_source(const char *source, struct check_result *result)
 {
     bool cuda = strcmp(source, "cuda") == 0;
-    int gpus = cuda ? 0 : count_gpus();
+    /* GPUs of this machine, by the driver or the PCI bus; 0: none. */
+    const struct tccl_discover_options live = {0};
+    cleanup_free struct tccl_found *found = cuda ? NULL : calloc(1, sizeof(*found));
+    int gpus = found && tccl_discover(&live, found, NULL) == 0 ? found->site.machine.n_gpus : 0;
     if (gpus > 0)
         check_say(result, CHECK_WARN,
                   "its source is \"%s\"%s, but this node has %d GPUs: measure them with "

@@ -110,14 +110,6 @@ static unsigned version_by_header(struct path file)
     return version < 1000000 ? (unsigned)version : 0;
 }
 
-static unsigned version_of(struct path file)
-{
-    unsigned version = version_in(name_in(&file));
-    for (int i = 0; i < LINKS && !version && follow(&file); i++)
-        version = version_in(name_in(&file));
-    return version ? version : version_by_header(file);
-}
-
 /* Returns whether there is such a library. */
 static bool add(struct nccl_look *look, const struct path *path)
 {
@@ -126,7 +118,12 @@ static bool add(struct nccl_look *look, const struct path *path)
         return false;
     struct nccl_found *found = &look->found[look->n++];
     memcpy(found->path, path->text, sizeof(found->path));
-    found->version = version_of(*path);
+    struct path file = *path;
+    found->version = version_in(name_in(&file));
+    for (int i = 0; i < LINKS && !found->version && follow(&file); i++)
+        found->version = version_in(name_in(&file));
+    if (!found->version)
+        found->version = version_by_header(file);
     return true;
 }
 

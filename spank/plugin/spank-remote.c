@@ -611,34 +611,10 @@ static void choose_shim(char *const *env)
     snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);
 }
 
-/* A ring with P2P; the shim is given the plan all the same: it says in the record what was built.
- */
-static void check_hidden(void)
-{
-    const char *ring = remote.plan.ring ? remote.plan.ring : "";
-    if (!remote.hides[0] || remote.plan.state != TCCL_STATE_PLANNED ||
-        (!strstr(ring, "-w>") && !strstr(ring, "-r>")))
-        return;
-    snprintf(remote.plan.reason, sizeof(remote.plan.reason),
-             "the ring is not built: with %.100s each task sees only its own GPUs "
-             "(ConstrainDevices), and it has P2P between them: use --gpus-per-node=%d without it",
-             remote.hides, remote.step.n_gres);
-}
-
 static bool step_is_refused(void)
 {
     return remote.active && remote.plan.state == TCCL_STATE_FAILED &&
            (remote.choice.mode == TCCL_MODE_REQUIRE || remote.plan.required);
-}
-
-/* What a ring is over, where that is not just the step. */
-static const char *extent_of_ring(void)
-{
-    if (remote.plan.state != TCCL_STATE_PLANNED)
-        return "";
-    if (remote.step.launch == TCCL_LAUNCH_BELOW)
-        return ", with the job script's node ";
-    return remote.step.launch == TCCL_LAUNCH_SCRIPT ? ", for this job script alone, on " : "";
 }
 
 /* Prints a line that no step of this job has printed on this node. */
@@ -694,7 +670,12 @@ static void tell_user(void)
         if (remote.plan.state == TCCL_STATE_FAILED)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
     } else if (remote.place.first && !step_is_refused() && !others_end_step()) {
-        const char *extent = extent_of_ring();
+        /* What a ring is over, where that is not just the step. */
+        const char *extent =
+            remote.plan.state != TCCL_STATE_PLANNED    ? ""
+            : remote.step.launch == TCCL_LAUNCH_BELOW  ? ", with the job script's node "
+            : remote.step.launch == TCCL_LAUNCH_SCRIPT ? ", for this job script alone, on "
+                                                       : "";
         say_once("%s%s%s%s", line, extent, *extent ? remote.step.nodes[0] : "", condition);
     }
 }
@@ -773,7 +754,16 @@ int remote_user_init(spank_t spank)
     if (remote.active) {
         struct job_env_edits edits = {.count = 0};
         char **env = job_environment(spank);
-        check_hidden();
+        /* A ring with P2P; the shim is given the plan all the same: it says in the record what was
+         * built. */
+        const char *ring = remote.plan.ring ? remote.plan.ring : "";
+        if (remote.hides[0] && remote.plan.state == TCCL_STATE_PLANNED &&
+            (strstr(ring, "-w>") || strstr(ring, "-r>")))
+            snprintf(remote.plan.reason, sizeof(remote.plan.reason),
+                     "the ring is not built: with %.100s each task sees only its own GPUs "
+                     "(ConstrainDevices), and it has P2P between them: use --gpus-per-node=%d "
+                     "without it",
+                     remote.hides, remote.step.n_gres);
         notice_clean(remote.plan.reason);
         choose_shim(env);
         if (job_env_announce(env, &remote.plan, remote.shim, &edits) != 0 ||
