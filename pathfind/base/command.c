@@ -163,18 +163,6 @@ static int reap(pid_t pid, int64_t deadline, int *status)
     }
 }
 
-/* Reads what the child prints, and waits for its end. Returns as tccl_command_run. */
-static int await(pid_t pid, int out, int err, int64_t deadline, struct tccl_command_output *output)
-{
-    int status;
-    if (collect_both(out, err, deadline, output) != 0 || reap(pid, deadline, &status) != 0) {
-        kill(pid, SIGKILL);
-        reap(pid, tccl_now_ms() + KILLED_MS, &status);
-        return TCCL_COMMAND_LATE;
-    }
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 static int run(const struct start *start, int64_t deadline, struct tccl_command_output *output)
 {
     int out[2], err[2];
@@ -200,7 +188,16 @@ static int run(const struct start *start, int64_t deadline, struct tccl_command_
     }
     close(out[1]);
     close(err[1]);
-    return pid < 0 ? TCCL_COMMAND_NONE : await(pid, out_end, err_end, deadline, output);
+    if (pid < 0)
+        return TCCL_COMMAND_NONE;
+    int status;
+    if (collect_both(out_end, err_end, deadline, output) != 0 ||
+        reap(pid, deadline, &status) != 0) {
+        kill(pid, SIGKILL);
+        reap(pid, tccl_now_ms() + KILLED_MS, &status);
+        return TCCL_COMMAND_LATE;
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int tccl_command_run(const char *const argv[], const char *const *without, int64_t deadline,

@@ -103,24 +103,18 @@ int profile_open_backend(const struct profile_options *options, const char *usua
 
 /* ---- tccl-profile init ---- */
 
-static int write_machine(const struct tccl_machine *machine, const char *path,
-                         struct tccl_error *err)
-{
-    cleanup_json json_t *json = tccl_machine_to_json(machine);
-    cleanup_free char *copy = strdup(path);
-    if (!json || !copy)
-        return tccl_fail(err, "out of memory");
-    if (tccl_make_folder(dirname(copy), 0755, err) != 0)
-        return -1;
-    return tccl_write_json(path, 0644, json, err);
-}
-
 int profile_init(const struct profile_options *options, struct tccl_error *err)
 {
     const char *path = options->machine ? options->machine : options->node;
     struct tccl_found found;
-    if (profile_machine(options, &found, err) < 0 ||
-        write_machine(&found.site.machine, path, err) != 0)
+    if (profile_machine(options, &found, err) < 0)
+        return -1;
+    cleanup_json json_t *described = tccl_machine_to_json(&found.site.machine);
+    cleanup_free char *copy = strdup(path);
+    if (!described || !copy)
+        return tccl_fail(err, "out of memory");
+    if (tccl_make_folder(dirname(copy), 0755, err) != 0 ||
+        tccl_write_json(path, 0644, described, err) != 0)
         return -1;
     char id[TCCL_HASH_HEX];
     if (options->json) {

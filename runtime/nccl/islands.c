@@ -107,18 +107,6 @@ static int16_t node_of(const struct map *map, int island)
     return best;
 }
 
-/* Below the bridges that its island keeps. */
-static void place_gpu(struct map *map, int i)
-{
-    const struct shim_pci_device *real = real_gpu(map, i);
-    struct shim_pci_device *place = seen_gpu(map, i);
-    *place = (struct shim_pci_device){.bus = real->bus, .node = node_of(map, map->island[i])};
-    for (int d = 0; d < real->depth; d++)
-        if (owner_of(map, real->above[d]) == map->island[i])
-            place->above[place->depth++] = real->above[d];
-    map->moved[map->gpu[i]] = true;
-}
-
 /* Has an island no bridge yet that is above all of its GPUs? */
 static bool is_apart(const struct map *map, int island)
 {
@@ -237,8 +225,15 @@ static int draw(struct map *map, struct tccl_error *why)
             if (map->ends[i].nic == map->ends[j].nic && map->ends[i].gpudirect &&
                 map->ends[j].gpudirect)
                 join(map, map->ends[i].gpu, map->ends[j].gpu);
-    for (int i = 0; i < map->n; i++)
-        place_gpu(map, i);
+    for (int i = 0; i < map->n; i++) { /* below the bridges that its island keeps */
+        const struct shim_pci_device *real = real_gpu(map, i);
+        struct shim_pci_device *place = seen_gpu(map, i);
+        *place = (struct shim_pci_device){.bus = real->bus, .node = node_of(map, map->island[i])};
+        for (int d = 0; d < real->depth; d++)
+            if (owner_of(map, real->above[d]) == map->island[i])
+                place->above[place->depth++] = real->above[d];
+        map->moved[map->gpu[i]] = true;
+    }
     for (int i = 0; i < map->n; i++)
         apart[i] = is_apart(map, map->island[i]);
     for (int i = 0; i < map->n; i++)

@@ -813,10 +813,17 @@ int remote_task_init(spank_t spank)
     return 0;
 }
 
-/* tccld may have received this node's plan before it died, so other nodes have the ring. Retries
- * until a restarted tccld can tell the first node that the step had its ring in part only. */
-static void tell_unheard(void)
+int remote_exit(void)
 {
+    if (remote.fd >= 0)
+        close(remote.fd);
+    remote.fd = -1;
+    if (remote.printed >= 0)
+        close(remote.printed);
+    remote.printed = -1;
+    /* tccld may have received this node's plan before it died, so other nodes have the ring.
+     * Retries until a restarted tccld can tell the first node that the step had its ring in part
+     * only. */
     int64_t end = tccl_now_ms() + UNHEARD_MS;
     bool last = !remote.unheard || remote.place.first, told = last;
     while (!told && !last) { /* one last try after the deadline */
@@ -827,17 +834,6 @@ static void tell_unheard(void)
             poll(NULL, 0, UNHEARD_PAUSE_MS);
     }
     remote.unheard = false;
-}
-
-int remote_exit(void)
-{
-    if (remote.fd >= 0)
-        close(remote.fd);
-    remote.fd = -1;
-    if (remote.printed >= 0)
-        close(remote.printed);
-    remote.printed = -1;
-    tell_unheard();
     if (remote.joined) {
         int patience = remote.silent ? SKIP_MS : DEPART_MS;
         int fd = tccl_frame_connect(remote.conf.socket, tccl_now_ms() + patience, NULL);
