@@ -17,8 +17,7 @@
 #include "client/credential.h"
 #include "command/profile-command.h"
 #include "discover/discover.h"
-#include "measure/peer/peer-hello.h"
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 
 enum {
     LISTENERS = TCCL_PEER_PLACES,

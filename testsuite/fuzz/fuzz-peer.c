@@ -5,8 +5,7 @@
 #include "base/clock.h"
 #include "client/frame.h"
 #include "fuzz.h"
-#include "measure/peer/peer-hello.h"
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 
 enum { STREAM_BYTES = 60000 };
 

@@ -4,8 +4,7 @@
 #include <sys/socket.h>
 
 #include "machines.h"
-#include "measure/peer/peer-hello.h"
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 #include "measure/pool/mover.h"
 #include "measure/pool/workers.h"
 

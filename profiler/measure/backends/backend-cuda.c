@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "measure/backends/backend-ops.h"
 #include "measure/cuda/cuda-driver.h"
-#include "measure/peer/rdma.h"
+#include "measure/peer/peer.h"
 
 /* Seconds until what an earlier run left must be gone. */
 static const double left_patience = 10;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "measure/backends/backend-ops.h"
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 
 /* Bytes of each region: larger than most caches, where there is memory for all of them. */
 static const size_t most_region = 64 << 20, least_region = 4 << 20;

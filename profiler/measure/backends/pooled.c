@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "measure/peer/peer-hello.h"
+#include "measure/peer/peer.h"
 
 enum { REPEATS = 5, ROUNDS = 3, PEER_MS = 5000 };
 

@@ -1,5 +1,5 @@
 /* gpu-memory.c: memory of a GPU that a NIC may read and write. */
-#include "measure/peer/rdma.h"
+#include "measure/peer/peer.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "measure/peer/peer-hello.h"
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 #include "measure/pool/mover.h"
 
 enum {

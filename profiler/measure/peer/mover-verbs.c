@@ -5,8 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "measure/peer/peer-hello.h"
-#include "measure/peer/rdma.h"
+#include "measure/peer/peer.h"
 #include "measure/pool/mover.h"
 
 enum {

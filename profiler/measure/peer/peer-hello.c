@@ -1,6 +1,6 @@
 /* peer-hello.c: both sides of the hello: who comes, with which credential, and whether it is
  * served. */
-#include "measure/peer/peer-hello.h"
+#include "measure/peer/peer.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include "client/credential.h"
 #include "client/frame.h"
 #include "client/message.h"
-#include "measure/peer/peer-stream.h"
 
 enum { HELLO_BYTES = 4096, CRED_BYTES = 16384, REASON_BYTES = 300, END_BYTES = 64 };
 

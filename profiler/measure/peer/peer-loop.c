@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 
 struct tccl_peer_loop {
     int fd;

@@ -1,6 +1,6 @@
 /* peer-places.c: from NICs to network interfaces (/sys) and their addresses; and from a peer to the
  * interface by which it is reached. */
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,6 @@
 #include "base/bus.h"
 #include "base/cleanup.h"
 #include "discover/sysfs.h"
-#include "measure/peer/peer-hello.h"
 
 /* GB/s of an interface that doesn't say. */
 static const double usual_gbps = 1.25;

@@ -1,5 +1,5 @@
 /* peer-serve.c: the peer's side of one connection: swallows and sends bytes until it ends. */
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* peer-stream.c: this side of one connection to the peer, never blocking. */
-#include "measure/peer/peer-stream.h"
+#include "measure/peer/peer.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/message.h"
-#include "measure/peer/rdma.h"
+#include "measure/peer/peer.h"
 
 enum { GID_TEXT = 33, MTU_LEAST = 1, MTU_MOST = 5, NUMBER_MOST = (1 << 24) - 1 };
 

@@ -1,5 +1,5 @@
 /* rdma-none.c: a build without verbs: there are no RDMA devices. */
-#include "measure/peer/rdma.h"
+#include "measure/peer/peer.h"
 #include "measure/pool/mover.h"
 
 static const struct tccl_mover *choose(const struct tccl_workspace *workspace UNUSED,

@@ -1,5 +1,5 @@
 /* rdma.c: one RDMA connection (a reliable queue pair) and the memory that it may reach. */
-#include "measure/peer/rdma.h"
+#include "measure/peer/peer.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
