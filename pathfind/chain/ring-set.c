@@ -2,7 +2,6 @@
 #include "chain/ring-set.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machine *machine,
@@ -28,11 +27,15 @@ int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain)
     return tccl_side_add(side, &set);
 }
 
-void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side)
+int tccl_rings_side(const struct tccl_chain *rings, int n, struct tccl_side *side)
 {
     side->rings = side->count = side->ranks = 0;
-    for (int i = 0; i < set->n; i++)
-        tccl_side_add_chain(side, &set->rings[i]); /* there is room for all */
+    for (int i = 0; i < n; i++)
+        if (tccl_side_add_chain(side, &rings[i]) != 0) {
+            side->rings = side->count = side->ranks = 0;
+            return -1;
+        }
+    return 0;
 }
 
 double tccl_ring_set_line(const struct tccl_ring_set *set, const struct tccl_machine *machine)
@@ -58,21 +61,12 @@ bool tccl_ring_set_equal(const struct tccl_ring_set *a, const struct tccl_ring_s
     return equal;
 }
 
-static int compare_transfers(const void *a, const void *b)
-{
-    const tccl_transfer *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 bool tccl_ring_set_alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
 {
     struct tccl_side x, y;
     tccl_ring_set_side(a, &x);
     tccl_ring_set_side(b, &y);
-    qsort(x.transfers, x.count, sizeof(*x.transfers), compare_transfers);
-    qsort(y.transfers, y.count, sizeof(*y.transfers), compare_transfers);
-    return a->n == b->n && x.count == y.count &&
-           memcmp(x.transfers, y.transfers, x.count * sizeof(*x.transfers)) == 0;
+    return a->n == b->n && tccl_side_equal(&x, &y);
 }
 
 void tccl_ring_set_format(const struct tccl_ring_set *set, const struct tccl_machine *machine,

@@ -18,8 +18,13 @@ int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machi
 /* Adds the transfers of a ring, or of its chain on this node. Returns 0, or -1 as tccl_side_add. */
 int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain);
 
-/* What runs on the node: a transfer as often as rings make it. */
-void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side);
+/* What n rings make on the node: a transfer as often as they make it. side->alone stays. Returns 0;
+ * -1: there is no room for all, and the side has none. */
+int tccl_rings_side(const struct tccl_chain *rings, int n, struct tccl_side *side);
+static inline int tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side)
+{
+    return tccl_rings_side(set->rings, set->n, side);
+}
 
 /* What the lines of the NICs leave to each ring, GB/s; infinite for closed ones. */
 double tccl_ring_set_line(const struct tccl_ring_set *set, const struct tccl_machine *machine);

@@ -92,7 +92,8 @@ static int rate_by_model(const struct tccl_model *model, const struct tccl_ring_
 {
     struct tccl_side side;
     const struct tccl_side *sides[] = {&side};
-    tccl_ring_set_side(set, &side);
+    if (tccl_ring_set_side(set, &side) != 0)
+        return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_SIDE);
     return tccl_model_sides(model, sides, 1, gbps, err);
 }
 
@@ -204,7 +205,7 @@ static int rate_baseline(struct source *source, const struct tccl_baseline *base
         return rate_by_model(source->model, &baseline->set, gbps, err);
     if (tccl_baseline_set(baseline, &set, err) != 0 || source_measure(source, &set, gbps, err) != 0)
         return -1;
-    *gbps = tccl_baseline_gbps(baseline, *gbps);
+    *gbps = baseline->set.n * *gbps;
     return 0;
 }
 

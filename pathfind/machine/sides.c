@@ -23,6 +23,15 @@ int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring)
     return 0;
 }
 
+int tccl_side_set(const struct tccl_side *side, struct tccl_set *set)
+{
+    set->count = 0;
+    for (int i = 0; i < side->count; i++)
+        if (tccl_set_add_again(set, side->transfers[i]) != 0)
+            return -1;
+    return 0;
+}
+
 int tccl_side_blocks(const struct tccl_side *side, struct tccl_block blocks[static TCCL_MAX_SIDE])
 {
     int own[TCCL_MAX_GPUS], n = 0;

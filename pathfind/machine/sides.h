@@ -24,6 +24,9 @@ struct tccl_side {
 /* Adds a ring's transfers; in any order, repeats stay. Returns 0, or -1: more than TCCL_MAX_SIDE.
  */
 int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring);
+/* All of its transfers, as often as they are made. Returns 0, or -1: more than a set has room for.
+ */
+int tccl_side_set(const struct tccl_side *side, struct tccl_set *set);
 /* What a GPU does by itself in one of the side's rings: places in its transfers; -1: nothing. A GPU
  * sends by writing, and receives by reading. */
 struct tccl_block {

@@ -265,22 +265,11 @@ void tccl_baseline_leave_nics(const struct tccl_machine *machine, struct tccl_ba
 int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,
                       struct tccl_error *err)
 {
-    struct tccl_set one;
-    set->count = 0;
-    for (int i = 0; i < baseline->set.n; i++) {
-        tccl_chain_set(&baseline->set.rings[i], &one);
-        for (int k = 0; k < one.count; k++)
-            if (tccl_set_add_again(set, one.transfers[k]) != 0)
-                return tccl_fail(
-                    err,
-                    "the %d rings of the baseline make more than %d transfers at once: their "
-                    "bandwidth is unknown",
-                    baseline->set.n, TCCL_MAX_SET);
-    }
-    return 0;
-}
-
-double tccl_baseline_gbps(const struct tccl_baseline *baseline, double gbps)
-{
-    return baseline->set.n * gbps;
+    struct tccl_side side;
+    if (tccl_ring_set_side(&baseline->set, &side) == 0 && tccl_side_set(&side, set) == 0)
+        return 0;
+    return tccl_fail(err,
+                     "the %d rings of the baseline make more than %d transfers at once: their "
+                     "bandwidth is unknown",
+                     baseline->set.n, TCCL_MAX_SET);
 }

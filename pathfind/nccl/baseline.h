@@ -46,13 +46,10 @@ int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bo
 /* Its edges by NICs become bounces, through the memories of the receivers. */
 void tccl_baseline_leave_nics(const struct tccl_machine *machine, struct tccl_baseline *baseline);
 
-/* All transfers of all chains, one that several make as often. Returns 0, or -1 with err if there
- * are more than TCCL_MAX_SET. */
+/* All transfers of all chains, one that several make as often. Each chain carries an equal part of
+ * the data, so the slowest transfer determines the time, and all of them together have its rate as
+ * often as there are chains. NCCL may be slightly faster if its chains are unequal, because the
+ * slow one speeds up when the others have finished. Returns 0, or -1 with err if there are more
+ * than TCCL_MAX_SET. */
 int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,
                       struct tccl_error *err);
-
-/* The aggregate bandwidth of all chains (GB/s), where gbps is the rate of the slowest transfer of
- * the set above. Each chain carries an equal part of the data, so the slowest determines the time.
- * NCCL may be slightly faster if its chains are unequal, because the slow one speeds up when the
- * others have finished. */
-double tccl_baseline_gbps(const struct tccl_baseline *baseline, double gbps);

@@ -386,7 +386,7 @@ static int rate_own(struct tccl_groups *groups, int generation, struct tccl_side
     for (int i = 0; i < groups->n; i++) {
         const struct tccl_baseline *own = &groups->lists[i].baselines[generation];
         sides[i] = (struct tccl_side){.alone = own->gbps};
-        if (!(own->gbps > 0) || tccl_side_add_baseline(&sides[i], own) != 0 || !sides[i].count)
+        if (!(own->gbps > 0) || tccl_ring_set_side(&own->set, &sides[i]) != 0 || !sides[i].count)
             return 1;
     }
     if (rate_all(groups, sides, worth, gbps, err) != 0)

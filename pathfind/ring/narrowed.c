@@ -179,10 +179,9 @@ struct judge {
 static void take(struct judge *judge, const struct tccl_chain *rings, int n, double *gbps,
                  uint8_t *ends)
 {
-    struct tccl_side side = {0};
+    struct tccl_side side;
     int by;
-    for (int i = 0; i < n; i++)
-        tccl_side_add_chain(&side, &rings[i]);
+    tccl_rings_side(rings, n, &side);
     double left = tccl_narrowed_limit(judge->narrowed, &side, &by);
     if (n == 0 || !(left < *gbps))
         return;
@@ -219,8 +218,9 @@ static void judge_tree(const struct judge *judge, const struct tccl_chain *chain
 
 static void judge_result(struct judge *judge, struct tccl_result *own)
 {
-    const struct tccl_chain *rings = own->set ? own->set->rings : &own->chain;
-    take(judge, rings, own->set ? own->set->n : own->chain.n_gpus > 0, &own->gbps, &own->ends);
+    int n;
+    const struct tccl_chain *rings = tccl_result_rings(own, &n);
+    take(judge, rings, n, &own->gbps, &own->ends);
     judge_tree(judge, &own->chain, &own->tree);
     own->bound = fmax(own->gbps, fmin(own->bound, own->chain.closed ? judge->across
                                                                     : judge->between[!!own->set]));

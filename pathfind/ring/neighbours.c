@@ -113,17 +113,6 @@ bool tccl_floor_harms(const struct tccl_floor *floor, const struct tccl_beside *
     return false;
 }
 
-int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline)
-{
-    const struct tccl_side before = *side;
-    for (int i = 0; i < baseline->set.n; i++)
-        if (tccl_side_add_chain(side, &baseline->set.rings[i]) != 0) {
-            *side = before;
-            return -1;
-        }
-    return 0;
-}
-
 void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
                     const struct tccl_worth *worth, bool harms)
 {
@@ -158,9 +147,7 @@ int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *
             ((!best->harms && result->gbps < (1 - room) * beside->own * best->worth.least) ||
              (candidates->work && *candidates->work <= 0)))
             break;
-        if (result->set)
-            tccl_ring_set_side(result->set, &side);
-        else if (tccl_side_add_chain(&side, &result->chain) != 0)
+        if (tccl_result_side(result, &side) != 0)
             continue;
         if (candidates->work)
             *candidates->work -= side.count + candidates->cost;
@@ -225,7 +212,7 @@ static int rate_own(struct tccl_beside *beside, const struct tccl_baseline *base
                     struct own *own, struct tccl_error *err)
 {
     struct tccl_side side = {.alone = baseline->gbps};
-    if (tccl_side_add_baseline(&side, baseline) != 0 || !side.count || !(baseline->gbps > 0))
+    if (tccl_ring_set_side(&baseline->set, &side) != 0 || !side.count || !(baseline->gbps > 0))
         return 1;
     beside->own = side.alone;
     own->ends = tccl_baseline_ends(baseline);
@@ -405,7 +392,7 @@ static int take_nccl(struct tccl_beside *beside, const struct tccl_baseline *own
     const double reach = tccl_reach(ends[0], gpus);
     launch->gbps = launch->nccl;
     launch->alone = own->gbps * reach;
-    if (!(launch->nccl > 0) || tccl_side_add_baseline(&launch->side, own) != 0)
+    if (!(launch->nccl > 0) || tccl_ring_set_side(&own->set, &launch->side) != 0)
         return 0;
     beside->own = launch->side.alone = own->gbps;
     if (beside->n == 0)

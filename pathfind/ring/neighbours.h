@@ -97,9 +97,6 @@ struct tccl_choice {
 int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *candidates,
                 struct tccl_choice *best, struct tccl_error *err);
 
-/* Adds all that NCCL builds, or nothing. Returns 0, or -1: there is no room for it. */
-int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline);
-
 /* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
  * several) or the ring (closed) has the chain that is best there, of all that the table has; ring
  * sets, and what a stock NCCL builds, are rated in the same way. Nobody who runs gets less than

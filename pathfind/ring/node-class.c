@@ -68,15 +68,11 @@ static struct tccl_seen *place_of(const struct tccl_node_class *class,
                          : &class->seen[chain->entry.nic * class->n_nics + chain->exit.nic];
 }
 
+/* With nobody beside it. */
 static void take(struct tccl_seen *seen, const struct tccl_result *result)
 {
-    *seen = (struct tccl_seen){.gbps = result->gbps,
-                               .bound = fmax(seen->bound, result->gbps),
-                               .alone = result->gbps,
-                               .share = 1,
-                               .ends = tccl_result_ends(result),
-                               .set = {1, {result->chain}},
-                               .tree = result->tree};
+    const struct tccl_worth alone = {.gbps = result->gbps, .left = 1};
+    tccl_seen_take(seen, result, &alone, false);
 }
 
 /* For each pair of NICs the best port pair, and the highest bound of all of them. Without P2P the

@@ -140,10 +140,9 @@ uint8_t tccl_ends_most(const struct tccl_chain *rings, int n)
 
 uint8_t tccl_result_ends(const struct tccl_result *result)
 {
-    if (result->ends)
-        return result->ends;
-    return result->set ? tccl_ends_most(result->set->rings, result->set->n)
-                       : tccl_ends_most(&result->chain, result->chain.n_gpus > 0);
+    int n;
+    const struct tccl_chain *rings = tccl_result_rings(result, &n);
+    return result->ends ? result->ends : tccl_ends_most(rings, n);
 }
 
 uint8_t tccl_baseline_ends(const struct tccl_baseline *baseline)
@@ -159,10 +158,9 @@ double tccl_reach(uint8_t ends, int gpus)
 
 void tccl_table_ends(struct tccl_table *table, const struct tccl_model *model)
 {
-    for (int i = 0; i < table->n_results; i++) {
-        struct tccl_result *own = &table->results[i];
-        own->ends = own->set ? tccl_ends(model, own->set->rings, own->set->n)
-                             : tccl_ends(model, &own->chain, own->chain.n_gpus > 0);
+    for (int i = 0, n; i < table->n_results; i++) {
+        const struct tccl_chain *rings = tccl_result_rings(&table->results[i], &n);
+        table->results[i].ends = tccl_ends(model, rings, n);
     }
     for (int k = 0; k < 2 * TCCL_GENERATIONS; k++) {
         struct tccl_baseline *own = &table->baselines[k / TCCL_GENERATIONS][k % TCCL_GENERATIONS];

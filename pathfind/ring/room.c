@@ -84,7 +84,7 @@ bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_r
             return true;
     tccl_ring_set_side(set, &all);
     tccl_links_users(machine, NULL, all.transfers, all.count, users);
-    if (single->n_gpus && tccl_side_add_chain(&one, single) == 0)
+    if (single->n_gpus && tccl_rings_side(single, 1, &one) == 0)
         tccl_links_users(machine, NULL, one.transfers, one.count, own);
     int nics = count_nics(machine, users), part = machine->n_nics * n_gpus / machine->n_gpus;
     return (nics > 1 && nics > part && nics > count_nics(machine, own)) ||

@@ -271,13 +271,6 @@ bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseli
 
 /* ---- is it right? ---- */
 
-/* The rings of an entry. */
-static const struct tccl_chain *rings_of(const struct tccl_result *result, int *n)
-{
-    *n = result->set ? result->set->n : result->chain.n_gpus > 0;
-    return result->set ? result->set->rings : &result->chain;
-}
-
 /* Does each visit all GPUs of the set, and are they open or closed as required? Possible on the
  * machine, unless that is NULL? Returns 0, or -1 with err. */
 static int check_rings(const struct tccl_chain *rings, int n, uint32_t gpus, bool closed,
@@ -333,7 +326,7 @@ static int check_table(const struct tccl_table *table, const struct tccl_machine
         return tccl_fail(err, "too many chains of one kind; make the table again");
     for (int i = 0, n; i < table->n_results; i++) {
         const struct tccl_result *result = &table->results[i];
-        const struct tccl_chain *rings = rings_of(result, &n);
+        const struct tccl_chain *rings = tccl_result_rings(result, &n);
         if (!(result->gbps >= 0 && isfinite(result->gbps) && result->bound >= result->gbps) ||
             (n == 0 && result->gbps > 0) || !part_fits(table, i))
             return tccl_fail(err, "the chain table contradicts itself; make it again");
@@ -494,7 +487,7 @@ static void put_result(FILE *out, const struct tccl_result *result, bool always,
 {
     bool same = *last && (*last)->gbps == result->gbps, tight = result->bound == result->gbps;
     int n;
-    const struct tccl_chain *rings = rings_of(result, &n);
+    const struct tccl_chain *rings = tccl_result_rings(result, &n);
     *last = result;
     put_ends(out, result->ends, ends);
     if (!always || !same || !tight) {

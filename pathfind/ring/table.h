@@ -35,6 +35,21 @@ struct tccl_result {
     uint8_t ends;              /* of an all-reduce's rounds (reach.h); 0: not known */
 };
 
+/* All of its rings, and how many there are. */
+static inline const struct tccl_chain *tccl_result_rings(const struct tccl_result *result, int *n)
+{
+    *n = result->set ? result->set->n : result->chain.n_gpus > 0;
+    return result->set ? result->set->rings : &result->chain;
+}
+
+/* As tccl_rings_side. */
+static inline int tccl_result_side(const struct tccl_result *result, struct tccl_side *side)
+{
+    int n;
+    const struct tccl_chain *rings = tccl_result_rings(result, &n);
+    return tccl_rings_side(rings, n, side);
+}
+
 enum { TCCL_MAX_CHANNELS = 8 };
 
 /* The baseline: what a stock NCCL of one generation builds on its own (see nccl/baseline.h). All

@@ -111,7 +111,7 @@ static double nccl_side(const struct tccl_model *model, uint32_t rest, struct tc
     struct tccl_baseline own;
     double gbps = 0;
     if (tccl_baseline_find(tccl_model_machine(model), rest, true, TCCL_NEWEST, &own, NULL) != 0 ||
-        tccl_side_add_baseline(side, &own) != 0)
+        tccl_ring_set_side(&own.set, side) != 0)
         return 0;
     return side->count && tccl_model_sides(model, sides, 1, &gbps, NULL) == 0 ? gbps : 0;
 }

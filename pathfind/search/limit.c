@@ -115,12 +115,8 @@ int tccl_limit_find(const struct tccl_model *model, const struct tccl_setmap *se
                     struct tccl_limit *limit, struct tccl_error *err)
 {
     *limit = (struct tccl_limit){.side = {.rings = 0}, .together = model != NULL};
-    for (int i = 0; i < n; i++) {
-        struct tccl_set one;
-        tccl_chain_set(&chains[i], &one);
-        if (tccl_side_add(&limit->side, &one) != 0)
-            return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_SIDE);
-    }
+    if (tccl_rings_side(chains, n, &limit->side) != 0)
+        return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_SIDE);
     if (!model) {
         /* Alone, what was measured. */
         for (int i = 0; i < limit->side.count; i++) {

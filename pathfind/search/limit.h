@@ -2,8 +2,7 @@
  * hold each other back, by a model or what was measured. */
 #pragma once
 
-#include "chain/chain.h"
-#include "machine/sides.h"
+#include "chain/ring-set.h"
 #include "search/setmap.h"
 
 struct tccl_limit {

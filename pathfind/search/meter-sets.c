@@ -246,25 +246,17 @@ static void guess(struct guesser *guesser, const tccl_transfer *transfers, int c
         guesser->times[transfers[i]] = 0;
 }
 
-static int make_set(const tccl_transfer *transfers, int count, struct tccl_set *set)
-{
-    set->count = 0;
-    for (int i = 0; i < count; i++)
-        if (tccl_set_add_again(set, transfers[i]) != 0)
-            return -1;
-    return 0;
-}
-
 static int rate_guess(void *context, const tccl_transfer *transfers, int count, double *rates,
                       struct tccl_error *err UNUSED)
 {
     struct guesser *guesser = context;
     const struct tccl_task *task = guesser->task;
-    struct tccl_set set;
-    for (int i = 0; i < count && task->options->can; i++)
-        if (!task->options->can(task->options->context, transfers[i]))
+    struct tccl_set set = {0};
+    for (int i = 0; i < count; i++)
+        if ((task->options->can && !task->options->can(task->options->context, transfers[i])) ||
+            tccl_set_add_again(&set, transfers[i]) != 0)
             return 1;
-    if (make_set(transfers, count, &set) != 0 || is_bad(guesser, &set))
+    if (is_bad(guesser, &set))
         return 1;
     guess(guesser, transfers, count, rates);
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&guesser->tried, &set);
@@ -442,7 +434,7 @@ static double try_rings(struct guesser *guesser, const struct tccl_ring_set *rin
     struct tccl_set set;
     double slowest, noise = unlike(guesser);
     tccl_ring_set_side(rings, &side);
-    if (make_set(side.transfers, side.count, &set) != 0 || is_bad(guesser, &set) ||
+    if (tccl_side_set(&side, &set) != 0 || is_bad(guesser, &set) ||
         measure(guesser, &set, &slowest) != 0 || slowest <= 0)
         return 0;
     double gbps =

@@ -144,7 +144,7 @@ static int rate_own(const struct ground *ground, struct tccl_place *place, struc
     if (table_of(ground, place->gpus, &table, err) != 0)
         return -1;
     const struct tccl_baseline *baseline = table ? &table->baselines[1][TCCL_NEWEST] : NULL;
-    if (!baseline || !(baseline->gbps > 0) || tccl_side_add_baseline(&own, baseline) != 0)
+    if (!baseline || !(baseline->gbps > 0) || tccl_ring_set_side(&baseline->set, &own) != 0)
         return 0;
     running.own = own.alone = baseline->gbps;
     if (tccl_beside_worth(&running, &own, &worth, err) != 0)

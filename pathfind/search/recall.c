@@ -199,25 +199,20 @@ static int learn(struct recall *recall, const struct tccl_machine *machine, stru
 /* The search takes all GPUs for as slow as the slowest one. 0: not known. */
 static uint8_t ends_of(const struct recall *recall, const struct tccl_chain *rings, int n)
 {
-    struct tccl_side side = {0};
-    struct tccl_set set = {0};
+    struct tccl_side side;
+    struct tccl_set set;
     double gbps;
-    for (int k = 0; k < n; k++)
-        tccl_side_add_chain(&side, &rings[k]);
-    for (int i = 0; i < side.count; i++)
-        if (tccl_set_add_again(&set, side.transfers[i]) != 0)
-            return 0;
-    return recall_set(recall, &set, &gbps) == 0
+    tccl_rings_side(rings, n, &side);
+    return tccl_side_set(&side, &set) == 0 && recall_set(recall, &set, &gbps) == 0
                ? tccl_narrowed_ends(recall->narrowed, rings, n, gbps)
                : 0;
 }
 
 static void find_ends(const struct recall *recall, struct tccl_table *table)
 {
-    for (int i = 0; i < table->n_results; i++) {
+    for (int i = 0, n; i < table->n_results; i++) {
         struct tccl_result *own = &table->results[i];
-        const struct tccl_chain *rings = own->set ? own->set->rings : &own->chain;
-        const int n = own->set ? own->set->n : own->chain.n_gpus > 0;
+        const struct tccl_chain *rings = tccl_result_rings(own, &n);
         const uint8_t ends = n > 0 ? ends_of(recall, rings, n) : 0;
         if (ends && ends < tccl_result_ends(own))
             own->ends = ends;

@@ -141,7 +141,7 @@ static int measure_baseline(struct tccl_search *search, const struct tccl_search
     if (known)
         status = measure_own(search, &set, &gbps, err);
     if (gbps > 0)
-        baseline->gbps = tccl_baseline_gbps(baseline, gbps);
+        baseline->gbps = baseline->set.n * gbps;
     else
         baseline->set.n = 0;
     return status;

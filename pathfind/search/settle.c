@@ -42,10 +42,9 @@ static int find_ends(struct settler *settler, const struct tccl_chain *rings, in
     *ends = 0;
     tccl_ends_sides(rings, n, &sides[0], &sides[1]);
     for (int k = 0; k < 2 && status == 0; k++) {
-        struct tccl_set set = {0};
-        for (int i = 0; i < sides[k].count; i++)
-            if (tccl_set_add_again(&set, sides[k].transfers[i]) != 0)
-                return 0;
+        struct tccl_set set;
+        if (tccl_side_set(&sides[k], &set) != 0)
+            return 0;
         status = tccl_search_meter_measure_repeats(&settler->task->search->meter, &set, &gbps[k],
                                                    settler->task->err);
     }
@@ -68,25 +67,17 @@ static void set_value(const struct settler *settler, struct tccl_result *result,
  * more transfers than a set. */
 static int settle_result(struct settler *settler, struct tccl_result *result)
 {
-    struct tccl_side side = {0};
-    struct tccl_set set = {0};
+    struct tccl_side side;
+    struct tccl_set set;
     double gbps;
-    if (!result->chain.n_gpus)
+    int n;
+    const struct tccl_chain *rings = tccl_result_rings(result, &n);
+    if (n == 0 || tccl_rings_side(rings, n, &side) != 0 || tccl_side_set(&side, &set) != 0)
         return 0;
-    if (result->set)
-        tccl_ring_set_side(result->set, &side);
-    else
-        tccl_chain_set(&result->chain, &set);
-    for (int i = 0; i < side.count; i++)
-        if (tccl_set_add_again(&set, side.transfers[i]) != 0)
-            return 0;
     int status = settle_set(settler, &set, &gbps);
     if (status != 0 || gbps <= 0)
         return status;
-    if (result->set)
-        status = find_ends(settler, result->set->rings, result->set->n, gbps, &result->ends);
-    else
-        status = find_ends(settler, &result->chain, 1, gbps, &result->ends);
+    status = find_ends(settler, rings, n, gbps, &result->ends);
     if (result->set)
         gbps = result->set->n *
                fmin(gbps, tccl_ring_set_line(result->set, settler->task->search->machine));
@@ -123,7 +114,7 @@ static int settle_baselines(struct settler *settler,
         if (status != 0 || gbps <= 0)
             continue;
         status = find_ends(settler, own->set.rings, own->set.n, gbps, &own->ends);
-        own->gbps = tccl_baseline_gbps(own, gbps);
+        own->gbps = own->set.n * gbps;
     }
     return status;
 }

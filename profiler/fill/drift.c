@@ -9,7 +9,6 @@
 #include "base/numberset.h"
 #include "fill/run-meter.h"
 #include "measure/pool/workers.h"
-#include "nccl/baseline.h"
 #include "search/setmap.h"
 
 static const double MARGIN = 1.5; /* over the noise and the spreads, of the median of all */
@@ -62,24 +61,15 @@ static void add(struct sample *sample, int most, const struct tccl_set *set, dou
     snprintf(one->what, sizeof(one->what), "%s%s%s", what, gpus ? " of GPUs " : "", names);
 }
 
-static void add_chain(struct sample *sample, int most, const struct tccl_result *result,
-                      uint32_t gpus, const char *what)
+/* n rings over several GPUs, that have so much together. */
+static void add_rings(struct sample *sample, int most, const struct tccl_chain *rings, int n,
+                      double gbps, uint32_t gpus, const char *what)
 {
-    struct tccl_set set = {0};
-    if (result->chain.n_gpus == 0 || result->gbps <= 0 || tccl_chain_edges(&result->chain) == 0)
-        return;
-    tccl_chain_set(&result->chain, &set);
-    add(sample, most, &set, result->gbps, gpus, what);
-}
-
-/* The baseline: the set of all of its chains. */
-static void add_baseline(struct sample *sample, int most, const struct tccl_baseline *baseline,
-                         uint32_t gpus, const char *what)
-{
+    struct tccl_side side;
     struct tccl_set set;
-    if (baseline->gbps > 0 && baseline->set.rings[0].n_gpus > 1 &&
-        tccl_baseline_set(baseline, &set, NULL) == 0)
-        add(sample, most, &set, baseline->gbps / tccl_baseline_gbps(baseline, 1), gpus, what);
+    if (gbps > 0 && rings->n_gpus > 1 && tccl_rings_side(rings, n, &side) == 0 &&
+        tccl_side_set(&side, &set) == 0)
+        add(sample, most, &set, gbps / n, gpus, what);
 }
 
 /* Those of the whole node first, as they are profiled. */
@@ -92,14 +82,17 @@ static int add_tables(struct sample *sample, int most, struct tccl_profile *prof
         struct tccl_error ignored = {0};
         const struct tccl_table *table = tccl_profile_table(profile, gpus[i], &ignored);
         if (table) {
-            const struct tccl_result *best = tccl_table_best(table, -1, -1);
-            add_chain(sample, most, tccl_table_ring(table), table->gpus, "best ring");
+            const struct tccl_result *ring = tccl_table_ring(table),
+                                     *best = tccl_table_best(table, -1, -1);
+            const struct tccl_baseline *alone = &table->baselines[1][TCCL_NEWEST],
+                                       *between = &table->baselines[0][TCCL_NEWEST];
+            add_rings(sample, most, &ring->chain, 1, ring->gbps, table->gpus, "best ring");
             if (best)
-                add_chain(sample, most, best, table->gpus, "best chain");
-            add_baseline(sample, most, &table->baselines[1][TCCL_NEWEST], table->gpus,
-                         "baseline ring");
-            add_baseline(sample, most, &table->baselines[0][TCCL_NEWEST], table->gpus,
-                         "baseline chain");
+                add_rings(sample, most, &best->chain, 1, best->gbps, table->gpus, "best chain");
+            add_rings(sample, most, alone->set.rings, alone->set.n, alone->gbps, table->gpus,
+                      "baseline ring");
+            add_rings(sample, most, between->set.rings, between->set.n, between->gbps, table->gpus,
+                      "baseline chain");
         }
     }
     return count < 0 ? -1 : 0;

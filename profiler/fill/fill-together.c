@@ -65,12 +65,15 @@ static void split_repeats(const struct tccl_side *side, struct tccl_set *once,
             rest->transfers[rest->count++] = side->transfers[i];
 }
 
+/* n rings, which have so much alone. */
 static void offer(struct work *work, struct candidates *candidates, int most,
-                  const struct tccl_side *side)
+                  const struct tccl_chain *rings, int n, double gbps)
 {
-    struct tccl_side rest = {0};
+    struct tccl_side rest = {0}, own = {.alone = gbps};
+    const struct tccl_side *side = &own;
     struct tccl_set set;
-    if (side->count == 0 || side->count > TCCL_MAX_SET || candidates->n == most)
+    if (!(gbps > 0) || tccl_rings_side(rings, n, &own) != 0 || side->count == 0 ||
+        side->count > TCCL_MAX_SET || candidates->n == most)
         return;
     split_repeats(side, &set, &rest);
     if (tccl_backend_can(work->backend, &set, NULL) != 0)
@@ -81,27 +84,6 @@ static void offer(struct work *work, struct candidates *candidates, int most,
                    (size_t)side->count * sizeof(*side->transfers)) == 0)
             return;
     candidates->sides[candidates->n++] = *side;
-}
-
-static void offer_result(struct work *work, struct candidates *candidates, int most,
-                         const struct tccl_result *result)
-{
-    struct tccl_side side = {0};
-    if (result && result->chain.n_gpus && result->gbps > 0 &&
-        tccl_side_add_chain(&side, &result->chain) == 0) {
-        side.alone = result->gbps;
-        offer(work, candidates, most, &side);
-    }
-}
-
-static void offer_baseline(struct work *work, struct candidates *candidates, int most,
-                           const struct tccl_baseline *baseline)
-{
-    struct tccl_side side = {0};
-    if (baseline->gbps > 0 && tccl_side_add_baseline(&side, baseline) == 0) {
-        side.alone = baseline->gbps;
-        offer(work, candidates, most, &side);
-    }
 }
 
 static int by_gbps(const void *a, const void *b)
@@ -118,10 +100,14 @@ static int find_candidates(struct work *work, uint32_t gpus, int most,
     *candidates = (struct candidates){0};
     if (!table)
         return 0;
-    offer_result(work, candidates, most, tccl_table_ring(table));
-    offer_baseline(work, candidates, most, &table->baselines[1][TCCL_NEWEST]);
-    offer_result(work, candidates, most, tccl_table_best(table, -1, -1));
-    offer_baseline(work, candidates, most, &table->baselines[0][TCCL_NEWEST]);
+    for (int closed = 1; closed >= 0; closed--) {
+        const struct tccl_result *best =
+            closed ? tccl_table_ring(table) : tccl_table_best(table, -1, -1);
+        const struct tccl_baseline *nccl = &table->baselines[closed][TCCL_NEWEST];
+        if (best)
+            offer(work, candidates, most, &best->chain, 1, best->gbps);
+        offer(work, candidates, most, nccl->set.rings, nccl->set.n, nccl->gbps);
+    }
     const struct tccl_result **sorted = calloc((size_t)table->n_results, sizeof(*sorted));
     size_t n = 0;
     if (!sorted)
@@ -130,7 +116,7 @@ static int find_candidates(struct work *work, uint32_t gpus, int most,
         sorted[n++] = own;
     qsort(sorted, n, sizeof(*sorted), by_gbps);
     for (size_t i = 0; i < n; i++)
-        offer_result(work, candidates, most, sorted[i]);
+        offer(work, candidates, most, &sorted[i]->chain, 1, sorted[i]->gbps);
     free(sorted);
     return 0;
 }

@@ -117,7 +117,7 @@ static void put_chain(struct tccl_side *side, const struct tccl_chain *chain)
 static void put_own(struct tccl_side *side, const struct tccl_table *table, bool closed)
 {
     *side = (struct tccl_side){0};
-    tccl_side_add_baseline(side, own_of(table, closed));
+    tccl_ring_set_side(&own_of(table, closed)->set, side);
 }
 
 /* What each has alone, taken by itself: its chain, where that is better than NCCL's own. */

@@ -143,11 +143,11 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     MUST(tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, ERR));
     MUST(tccl_baseline_set(&own, &set, ERR));
     MUST(tccl_model_measure(machine->model, &set, &gbps, NULL, NULL, ERR));
-    step->nccl_gbps = own.gbps = tccl_baseline_gbps(&own, gbps);
+    step->nccl_gbps = own.gbps = own.set.n * gbps;
     for (int i = 0; i < TCCL_GENERATIONS; i++) /* the table is of a machine without NICs */
         step->table->baselines[1][i] = own;
     tccl_table_ends(step->table, machine->model);
-    MUST(tccl_side_add_baseline(&step->nccl, &own));
+    MUST(tccl_ring_set_side(&own.set, &step->nccl));
 }
 
 /* One of several nodes: its best chain as if it were alone, whatever NCCL has. */
@@ -165,7 +165,7 @@ static void begin_across(const struct machine *machine, uint32_t gpus, struct st
     tccl_ring_set_side(&set, &step->ours);
     step->gbps = ring.gbps;
     step->nccl_gbps = ring.baseline_gbps[TCCL_NEWEST];
-    MUST(tccl_side_add_baseline(&step->nccl, &step->table->baselines[0][TCCL_NEWEST]));
+    MUST(tccl_ring_set_side(&step->table->baselines[0][TCCL_NEWEST].set, &step->nccl));
 }
 
 /* Each in turn plans its ring anew beside that of the other; the best that was met. */
@@ -425,7 +425,7 @@ static void list_beside(struct kept *kept, const struct tccl_table *rest)
          n++ < BENCH_OTHERS - 1 && (other = tccl_table_next(rest, other, TCCL_OTHERS));)
         add_beside(kept, &other->chain, other->gbps);
     kept->beside[kept->n] = (struct tccl_side){.alone = own->gbps};
-    if (own->gbps > 0 && tccl_side_add_baseline(&kept->beside[kept->n], own) == 0)
+    if (own->gbps > 0 && tccl_ring_set_side(&own->set, &kept->beside[kept->n]) == 0)
         kept->n++;
 }
 

@@ -25,7 +25,7 @@ static int add_own(const struct tccl_machine *machine, uint32_t gpus, bool close
     struct tccl_baseline own;
     if (tccl_baseline_find(machine, gpus, closed, tccl_generation_of(version), &own, err) != 0)
         return -1;
-    return tccl_side_add_baseline(side, &own) == 0 ? 0 : tccl_fail(err, "too many transfers");
+    return tccl_ring_set_side(&own.set, side) == 0 ? 0 : tccl_fail(err, "too many transfers");
 }
 
 /* Both sides of a group. */

@@ -62,7 +62,7 @@ static void measure_together(const struct tccl_model *model, const char *folder,
     check(tccl_table_read(path, machine, &other, &err));
     tccl_side_add_chain(&joint.sides[0], &tccl_table_ring(table)->chain);
     tccl_side_add_chain(&joint.sides[1], &tccl_table_ring(other)->chain);
-    tccl_side_add_baseline(&nccl.sides[0], &table->baselines[1][TCCL_NEWEST]);
+    tccl_ring_set_side(&table->baselines[1][TCCL_NEWEST].set, &nccl.sides[0]);
     nccl.sides[1] = joint.sides[1];
     snprintf(path, sizeof(path), "%s/together.jsonl", folder);
     struct tccl_setlog *log = tccl_setlog_open(path, "host", &err);

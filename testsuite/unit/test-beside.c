@@ -65,7 +65,7 @@ static double floor_of(const struct tccl_beside *beside, const struct tccl_table
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         struct tccl_side side = {0};
         const struct tccl_baseline *own = &table->baselines[1][i];
-        CHECK_INT(tccl_side_add_baseline(&side, own), 0);
+        CHECK_INT(tccl_ring_set_side(&own->set, &side), 0);
         most = fmax(most,
                     own->set.n ? fmin(leaves(beside, &side), beside->alone[0]) : beside->alone[0]);
     }

@@ -223,7 +223,7 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
         for (int i = 0; i < PAIR; i++) {
             if (!(baseline_of(trial, i, v)->gbps > 0))
                 return;
-            CHECK_INT(tccl_side_add_baseline(&own[i], baseline_of(trial, i, v)), 0);
+            CHECK_INT(tccl_ring_set_side(&baseline_of(trial, i, v)->set, &own[i]), 0);
             had[i] = choices[i].better[v] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
         }
         double least = least_of(trial, &own[0], &own[1], gbps);
@@ -282,7 +282,7 @@ static int list_sides(const struct trial *trial, int group, struct tccl_side sid
         sides[count++] = side_of(chains[i]);
     for (int v = 0; v < TCCL_GENERATIONS && count < 64; v++) {
         sides[count] = (struct tccl_side){0};
-        if (tccl_side_add_baseline(&sides[count], baseline_of(trial, group, v)) == 0)
+        if (tccl_ring_set_side(&baseline_of(trial, group, v)->set, &sides[count]) == 0)
             count++;
     }
     return count;
@@ -323,7 +323,7 @@ static void check_bounds(const struct trial *trial, const struct tccl_group_choi
             own[i] = (struct tccl_side){0};
             if (!(baseline_of(trial, i, v)->gbps > 0))
                 return;
-            CHECK_INT(tccl_side_add_baseline(&own[i], baseline_of(trial, i, v)), 0);
+            CHECK_INT(tccl_ring_set_side(&baseline_of(trial, i, v)->set, &own[i]), 0);
             had[i] = choices[i].better[v] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
             bounded += choices[i].better[v];
         }
@@ -521,7 +521,7 @@ static void check_spread_by_bounds(const struct tccl_model *model, struct tccl_g
     struct tccl_group_choice choices[EIGHT];
     CHECK_INT(tccl_groups_choose(groups, &beside, choices, NULL), 0);
     for (int i = 0; i < EIGHT; i++) {
-        tccl_side_add_baseline(&own[i], &tables[i]->baselines[0][TCCL_NEWEST]);
+        tccl_ring_set_side(&tables[i]->baselines[0][TCCL_NEWEST].set, &own[i]);
         had[i] = choices[i].better[TCCL_NEWEST] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
     }
     CHECK(slowest(model, had) >= slowest(model, own) * (1 - 1e-6));

@@ -108,7 +108,7 @@ static bool judge(const struct run *run, const struct tccl_model *model, uint32_
     *verdict = (struct verdict){0};
     if (some) {
         CHECK_INT(tccl_baseline_set(own, &set, NULL), 0);
-        verdict->own = verdict->alone = tccl_baseline_gbps(own, rate(model, &set));
+        verdict->own = verdict->alone = own->set.n * rate(model, &set);
         if (nodes > 1)
             verdict->own = verdict->alone =
                 fmin(verdict->own, tccl_baseline_hop(class, class, TCCL_NEWEST));

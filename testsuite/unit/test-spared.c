@@ -105,7 +105,7 @@ static void measure_all(const struct node *node, const struct tccl_table *table,
     if (side.count > 0)
         measure(node, &side, together);
     side = (struct tccl_side){0};
-    if (tccl_side_add_baseline(&side, &table->baselines[1][TCCL_NEWEST]) == 0 && side.count > 0)
+    if (tccl_ring_set_side(&table->baselines[1][TCCL_NEWEST].set, &side) == 0 && side.count > 0)
         measure(node, &side, together);
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, parts));) {
         side = (struct tccl_side){0};
@@ -140,7 +140,7 @@ static void begin_ring(struct node *node, struct tccl_table *table)
     if (together)
         measure_all(node, table, together);
     CHECK_OK(tccl_launch_choose(&beside, table, TCCL_CHAIN_RINGS, &got, ERR));
-    if (got.ours && tccl_side_add_baseline(&own, &table->baselines[1][TCCL_NEWEST]) == 0 &&
+    if (got.ours && tccl_ring_set_side(&table->baselines[1][TCCL_NEWEST].set, &own) == 0 &&
         own.count > 0) {
         check_spared(node, &got.side, &own, 1, table->noise,
                      node->measured ? "a ring, measured" : "a ring");
@@ -169,7 +169,7 @@ static void begin_chain(struct node *node, struct tccl_table *table)
     for (int i = 0; i < TCCL_GENERATIONS && ring.gbps > 0; i++) {
         own = (struct tccl_side){0};
         if (!tccl_ring_gains(&ring, i) ||
-            tccl_side_add_baseline(&own, &table->baselines[0][i]) != 0 || !own.count)
+            tccl_ring_set_side(&table->baselines[0][i].set, &own) != 0 || !own.count)
             continue;
         taken += i == TCCL_NEWEST;
         for (int k = 0; k < 2; k++) {
@@ -197,7 +197,7 @@ static void begin_groups(struct node *node, struct tccl_table *const tables[2], 
         bool known = true;
         for (int k = 0; k < 2; k++) {
             const struct tccl_baseline *nccl = &tables[k]->baselines[closed][i];
-            known = known && tccl_side_add_baseline(&own[k], nccl) == 0 && own[k].count > 0;
+            known = known && tccl_ring_set_side(&nccl->set, &own[k]) == 0 && own[k].count > 0;
             if (choices[k].better[i])
                 CHECK_INT(tccl_side_add_chain(&new[k], &choices[k].cell.set.rings[0]), 0);
             else

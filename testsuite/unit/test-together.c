@@ -511,7 +511,7 @@ static struct tccl_side own_side(struct tccl_profile *profile, uint32_t gpus)
     const struct tccl_baseline *own =
         &tccl_profile_table(profile, gpus, ERR)->baselines[1][TCCL_NEWEST];
     struct tccl_side side = {.alone = own->gbps};
-    CHECK_INT(tccl_side_add_baseline(&side, own), 0);
+    CHECK_INT(tccl_ring_set_side(&own->set, &side), 0);
     return side;
 }
 

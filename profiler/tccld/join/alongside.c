@@ -164,7 +164,7 @@ static void see_nccl(struct running *running, const struct running_step *step, u
     baseline = &table->baselines[step->n_nodes == 1][generation];
     if (seen->named)
         name_set(own_machine(own), &baseline->set, true, &seen->named[seen->beside.n]);
-    if (tccl_side_add_baseline(&seen->sides[seen->beside.n], baseline) == 0)
+    if (tccl_ring_set_side(&baseline->set, &seen->sides[seen->beside.n]) == 0)
         put_side(seen, baseline->gbps);
 }
 
@@ -289,7 +289,7 @@ void alongside_warn(struct running *running, const struct running_step *step)
     know(running, &seen.beside);
     struct tccl_beside *beside = &seen.beside;
     beside->own = side.alone;
-    if (beside->n == 0 || !(side.alone > 0) || tccl_side_add_baseline(&side, nccl) != 0 ||
+    if (beside->n == 0 || !(side.alone > 0) || tccl_ring_set_side(&nccl->set, &side) != 0 ||
         tccl_beside_worth(beside, &side, &worth, NULL) != 0 ||
         !tccl_beside_collapses(beside, &side, &worth))
         return;
