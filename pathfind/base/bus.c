@@ -2,8 +2,9 @@
 #include "base/bus.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/append.h"
 
 static int hex_digit(char c)
 {
@@ -44,6 +45,12 @@ int tccl_bus_parse(const char *text, tccl_bus *bus)
 
 void tccl_bus_format(tccl_bus bus, char text[static TCCL_BUS_TEXT])
 {
-    snprintf(text, TCCL_BUS_TEXT, "%04x:%02x:%02x.%x", (unsigned)(bus >> 16),
-             (unsigned)(bus >> 8 & 0xff), (unsigned)(bus >> 3 & 31), (unsigned)(bus & 7));
+    struct tccl_append to = {.text = text, .size = TCCL_BUS_TEXT};
+    tccl_append_number(&to, bus >> 16 & UINT32_MAX, 4, 16);
+    tccl_append(&to, ":");
+    tccl_append_number(&to, bus >> 8 & 0xff, 2, 16);
+    tccl_append(&to, ":");
+    tccl_append_number(&to, bus >> 3 & 31, 2, 16);
+    tccl_append(&to, ".");
+    tccl_append_number(&to, bus & 7, 1, 16);
 }

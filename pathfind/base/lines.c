@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/append.h"
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -219,13 +221,12 @@ __attribute__((format(printf, 2, 0))) static void add(struct tccl_line_writer *w
     writer->length += (size_t)n;
 }
 
-__attribute__((format(printf, 2, 3))) static void put(struct tccl_line_writer *writer,
-                                                      const char *format, ...)
+static void put(struct tccl_line_writer *writer, const char *text)
 {
-    va_list list;
-    va_start(list, format);
-    add(writer, format, list);
-    va_end(list);
+    struct tccl_append to = {writer->text, writer->size, writer->length};
+    tccl_append(&to, text);
+    writer->full |= to.length - writer->length < strlen(text);
+    writer->length = to.length;
 }
 
 static void end_line(struct tccl_line_writer *writer)
@@ -241,8 +242,7 @@ void tccl_lines_begin(struct tccl_line_writer *writer, char *text, size_t size, 
                       int version)
 {
     *writer = (struct tccl_line_writer){.text = text, .size = size};
-    put(writer, "%s %d", name, version);
-    end_line(writer);
+    tccl_line_put(writer, name, "%d", version);
 }
 
 void tccl_line_put(struct tccl_line_writer *writer, const char *key, const char *format, ...)
@@ -250,7 +250,8 @@ void tccl_line_put(struct tccl_line_writer *writer, const char *key, const char 
     va_list list;
     if (writer->full)
         return;
-    put(writer, "%s ", key);
+    put(writer, key);
+    put(writer, " ");
     va_start(list, format);
     add(writer, format, list);
     va_end(list);

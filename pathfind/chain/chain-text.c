@@ -1,9 +1,9 @@
 /* chain-text.c: chains and rings on one line that a person can read. Of libc only. */
 #include "chain/chain-text.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/append.h"
 
 /* Not those of ctype.h: they depend on the locale, and newer libcs give them new names. */
 
@@ -52,74 +52,67 @@ struct tccl_text_arrow tccl_named_arrow(const struct tccl_named_chain *chain, in
                                     edge->to_memory, edge->from_nic, edge->to_nic};
 }
 
-struct writer {
-    char *text;
-    size_t length;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct writer *writer, const char *fmt, ...)
+static void put_memory(struct tccl_append *to, int memory)
 {
-    va_list args;
-    size_t left = TCCL_CHAIN_TEXT - writer->length;
-    va_start(args, fmt);
-    int more = vsnprintf(writer->text + writer->length, left, fmt, args);
-    va_end(args);
-    if (more > 0)
-        writer->length += (size_t)more < left ? (size_t)more : left - 1;
+    if (memory < 0)
+        return;
+    tccl_append(to, "m");
+    tccl_append_number(to, (unsigned)memory, 1, 10);
+}
+
+static void put_arrow(struct tccl_append *to, struct tccl_text_arrow arrow)
+{
+    if (arrow.kind != 'm' && arrow.kind != 'n') {
+        tccl_append(to, (char[]){arrow.kind, '\0'});
+        return;
+    }
+    put_memory(to, arrow.memory);
+    if (arrow.kind == 'm')
+        return;
+    tccl_append(to, "n");
+    tccl_append_number(to, (unsigned)arrow.from_nic, 1, 10);
+    tccl_append(to, "n");
+    tccl_append_number(to, (unsigned)arrow.to_nic, 1, 10);
+    put_memory(to, arrow.to_memory);
 }
 
 void tccl_text_arrow_format(struct tccl_text_arrow arrow, char text[static TCCL_ARROW_TEXT])
 {
-    char in[8] = "", out[8] = "";
-    if (arrow.memory >= 0)
-        snprintf(in, sizeof(in), "m%d", arrow.memory);
-    if (arrow.kind == 'n' && arrow.to_memory >= 0)
-        snprintf(out, sizeof(out), "m%d", arrow.to_memory);
-    if (arrow.kind == 'n')
-        snprintf(text, TCCL_ARROW_TEXT, "%sn%dn%d%s", in, arrow.from_nic, arrow.to_nic, out);
-    else if (arrow.kind == 'm')
-        memcpy(text, in, sizeof(in));
-    else
-        memcpy(text, (char[]){arrow.kind, '\0'}, 2);
+    struct tccl_append to = {.text = text, .size = TCCL_ARROW_TEXT};
+    text[0] = '\0';
+    put_arrow(&to, arrow);
 }
 
-static void put_arrow(struct writer *writer, const struct tccl_named_chain *chain, int i)
-{
-    char text[TCCL_ARROW_TEXT];
-    tccl_text_arrow_format(tccl_named_arrow(chain, i), text);
-    put(writer, " -%s> ", text);
-}
-
-static void put_gpu(struct writer *writer, const struct tccl_named_chain *chain, int i)
+static void put_gpu(struct tccl_append *to, const struct tccl_named_chain *chain, int i)
 {
     char bus[TCCL_BUS_TEXT];
     if (chain->numbers) {
-        put(writer, "%u", (unsigned)chain->gpus[i]);
+        tccl_append_number(to, chain->gpus[i], 1, 10);
         return;
     }
     tccl_bus_format(chain->gpus[i], bus);
-    put(writer, "%s", bus);
+    tccl_append(to, bus);
 }
 
 void tccl_named_format(const struct tccl_named_chain *chain, char text[static TCCL_CHAIN_TEXT])
 {
-    struct writer writer = {.text = text};
-    int arrow = 0;
+    struct tccl_append to = {.text = text, .size = TCCL_CHAIN_TEXT};
     text[0] = '\0';
     if (chain->n_gpus == 0)
         return;
-    if (!chain->closed) {
-        put(&writer, "%s", chain->entry.nic);
-        put_arrow(&writer, chain, arrow++);
-    }
-    for (int i = 0; i < chain->n_gpus; i++) {
-        put_gpu(&writer, chain, i);
-        put_arrow(&writer, chain, arrow++);
+    if (!chain->closed)
+        tccl_append(&to, chain->entry.nic);
+    for (int i = 0; i < tccl_named_arrows(chain); i++) {
+        if (chain->closed || i > 0)
+            put_gpu(&to, chain, chain->closed ? i : i - 1);
+        tccl_append(&to, " -");
+        put_arrow(&to, tccl_named_arrow(chain, i));
+        tccl_append(&to, "> ");
     }
     if (chain->closed)
-        put_gpu(&writer, chain, 0);
+        put_gpu(&to, chain, 0);
     else
-        put(&writer, "%s", chain->exit.nic);
+        tccl_append(&to, chain->exit.nic);
 }
 
 /* Parsing */

@@ -2,7 +2,8 @@
 #include "ring/nominal.h"
 
 #include <stddef.h>
-#include <stdio.h>
+
+#include "base/append.h"
 
 void tccl_nominal_least(struct tccl_nominal *all, const struct tccl_nominal *other)
 {
@@ -23,19 +24,28 @@ static const char *far_word(uint8_t far)
 }
 
 /* In plain digits, whatever the locale: NCCL's rates have two decimals at the most. */
-static int put_rate(char *text, size_t size, float gbps)
+static void put_rate(struct tccl_append *to, float gbps)
 {
-    long hundredths = gbps > 0 && gbps < 1e6F ? (long)((double)gbps * 100 + .5) : 0;
+    unsigned long hundredths =
+        gbps > 0 && gbps < 1e6F ? (unsigned long)((double)gbps * 100 + .5) : 0;
+    tccl_append(to, " ");
+    tccl_append_number(to, hundredths / 100, 1, 10);
     if (hundredths % 100 == 0)
-        return snprintf(text, size, " %ld", hundredths / 100);
-    return snprintf(text, size, " %ld.%02ld", hundredths / 100, hundredths % 100);
+        return;
+    tccl_append(to, ".");
+    tccl_append_number(to, hundredths % 100, 2, 10);
 }
 
 void tccl_nominal_format(const struct tccl_nominal *nominal, char text[static TCCL_NOMINAL_TEXT])
 {
-    int length = snprintf(text, TCCL_NOMINAL_TEXT, "%u %u", nominal->pattern, nominal->channels);
-    length += put_rate(text + length, (size_t)(TCCL_NOMINAL_TEXT - length), nominal->intra);
-    length += put_rate(text + length, (size_t)(TCCL_NOMINAL_TEXT - length), nominal->inter);
-    snprintf(text + length, (size_t)(TCCL_NOMINAL_TEXT - length), " %s %s",
-             far_word(nominal->far_intra), far_word(nominal->far_inter));
+    struct tccl_append to = {.text = text, .size = TCCL_NOMINAL_TEXT};
+    tccl_append_number(&to, nominal->pattern, 1, 10);
+    tccl_append(&to, " ");
+    tccl_append_number(&to, nominal->channels, 1, 10);
+    put_rate(&to, nominal->intra);
+    put_rate(&to, nominal->inter);
+    tccl_append(&to, " ");
+    tccl_append(&to, far_word(nominal->far_intra));
+    tccl_append(&to, " ");
+    tccl_append(&to, far_word(nominal->far_inter));
 }

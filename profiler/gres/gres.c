@@ -224,6 +224,12 @@ void tccl_gres_locate(struct tccl_gres *gres, const char *root)
         locate(&gres->devices[i], root ? root : "");
 }
 
+void tccl_gres_copy(struct tccl_gres *to, const struct tccl_gres *from)
+{
+    memcpy(to, from,
+           offsetof(struct tccl_gres, devices) + (size_t)from->count * sizeof(*from->devices));
+}
+
 bool tccl_gres_equal(const struct tccl_gres *a, const struct tccl_gres *b)
 {
     bool equal = a->count == b->count;

@@ -35,8 +35,8 @@ struct tccl_gres_device {
 
 struct tccl_gres {
     int count;
-    struct tccl_gres_device devices[TCCL_GRES_MAX];
     char refused[TCCL_GRES_LINKS]; /* the first Links= of a GPU that slurmd could not read; "" */
+    struct tccl_gres_device devices[TCCL_GRES_MAX];
 };
 
 /* Reads what `slurmd -G` prints, of Slurm 22.05 to 25.11. Only files and instances are known then.
@@ -49,6 +49,8 @@ bool tccl_gres_cores_exist(const char *cores, int count);
 /* Looks up all devices: numbers of the files, bus ids and MIG instances from NVIDIA's driver below
  * root (NULL: "/"). */
 void tccl_gres_locate(struct tccl_gres *gres, const char *root);
+/* What is known of its devices, not all that could be. */
+void tccl_gres_copy(struct tccl_gres *to, const struct tccl_gres *from);
 
 /* Are these the same files and devices in the same order? */
 bool tccl_gres_equal(const struct tccl_gres *a, const struct tccl_gres *b);

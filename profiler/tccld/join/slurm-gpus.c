@@ -149,7 +149,8 @@ static int read_list(struct look *look, struct tccl_error *err)
 static void run_look(void *task)
 {
     struct look *look = task;
-    struct tccl_gres before = look->list;
+    struct tccl_gres before;
+    tccl_gres_copy(&before, &look->list);
     bool same = is_same(&look->source), failed = look->why.text[0] != '\0';
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, look->run_dir);
@@ -205,7 +206,7 @@ static void on_looked(void *task)
     unsigned number = gpus->number;
     gpus->why = gpus->look.why;
     gpus->absent = gpus->look.source.slurmd.pid == 0;
-    gpus->list = gpus->look.list;
+    tccl_gres_copy(&gpus->list, &gpus->look.list);
     say(gpus);
     if (gpus->again && gpus->heard)
         start(gpus);

@@ -220,7 +220,8 @@ static void write_next(struct journal *journal)
 static int submit(struct disk_task first)
 {
     struct journal *journal = first.journal;
-    first.bytes = first.record ? json_dumpb(first.record, NULL, 0, JSON_COMPACT) : 0;
+    if (journal->n_inbox > 0) /* where nothing waits, one finds room whatever its size */
+        first.bytes = json_dumpb(first.record, NULL, 0, JSON_COMPACT);
     bool full = journal->n_inbox >= WAITING ||
                 (!first.connection && journal->inbox_bytes + first.bytes > WAITING_BYTES);
     struct disk_task *task = full ? NULL : malloc(sizeof(*task));
@@ -303,7 +304,8 @@ void inbox_empty(struct journal *journal)
         if (each->connection)
             connection_drop(each->connection);
         else
-            journal_hold(journal, json_array_get(each->record, 0), each->bytes);
+            journal_hold(journal, json_array_get(each->record, 0),
+                         json_dumpb(each->record, NULL, 0, JSON_COMPACT));
         json_decref(each->record);
         json_decref(each->answer);
         free(each);
