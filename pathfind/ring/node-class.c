@@ -93,11 +93,12 @@ static void fill_singles(struct tccl_node_class *class, const struct tccl_table 
         ring->bound = fmin(ring->bound, tccl_table_host_ring(table)->bound);
     while ((own = tccl_table_next(table, own, TCCL_SINGLES))) {
         struct tccl_seen *seen = place_of(class, &own->chain);
-        if (!counts(table, own, view))
+        bool faster = own->gbps > seen->gbps; /* few are: the rest is not looked at */
+        if ((!faster && own->part != TCCL_HOST) || !counts(table, own, view))
             continue;
         if (own->part == TCCL_HOST)
             seen->bound = fmin(seen->bound, own->bound);
-        if (own->gbps > seen->gbps)
+        if (faster)
             take(seen, own);
     }
 }
@@ -115,8 +116,9 @@ static void leave_room(struct tccl_node_class *class, const struct tccl_table *t
         best[i] = class->seen[i].gbps;
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));) {
         struct tccl_seen *seen = place_of(class, &own->chain);
-        if (own->chain.closed || !tccl_view_allows(view, &own->chain) || !(own->gbps > 0) ||
-            own->gbps < best[seen - class->seen] * (1 - noise))
+        if (own->chain.closed || !(own->gbps > 0) ||
+            own->gbps < best[seen - class->seen] * (1 - noise) ||
+            !tccl_view_allows(view, &own->chain))
             continue;
         int far = tccl_chain_far(machine, &own->chain);
         int now = tccl_chain_far(machine, &seen->set.rings[0]);
