@@ -1102,17 +1102,14 @@ static void print_rings(const char *name, const struct ring_member *seen)
     }
 }
 
-static bool same_edge(const struct ring_channel *a, const struct ring_channel *b)
-{
-    return a->next == b->next && strcmp(a->send_via, b->send_via) == 0;
-}
-
 /* Of each channel, or once for all of them. */
 static void print_edges(const struct ring_member *seen)
 {
+    const struct ring_channel *first = &seen->channels[0];
     int n = 1;
     for (int i = 1; i < seen->n_channels; i++)
-        if (!same_edge(&seen->channels[i], &seen->channels[0]))
+        if (seen->channels[i].next != first->next ||
+            strcmp(seen->channels[i].send_via, first->send_via) != 0)
             n = seen->n_channels;
     for (int i = 0; i < n; i++)
         printf("%s %d by %s", i ? "," : "", seen->channels[i].next,
@@ -1177,14 +1174,6 @@ static void end_comm(struct member *member, int slot)
         say_result(give_up ? "abort" : "destroy", 0, slot, member->rank, result, "");
 }
 
-static void end_comms(void)
-{
-    for (int slot = SLOTS - 1; slot >= 0; slot--)
-        for (int i = 0; i < options.gpus; i++)
-            if (members[i].comms[slot])
-                end_comm(&members[i], slot);
-}
-
 static void remove_ids(void)
 {
     for (int comm = 0; comm < options.comms && options.rank == 0; comm++)
@@ -1229,7 +1218,10 @@ static int run(void)
             return -1;
     if (options.stuck && get_stuck() != 0)
         return -1;
-    end_comms();
+    for (int slot = SLOTS - 1; slot >= 0; slot--)
+        for (int i = 0; i < options.gpus; i++)
+            if (members[i].comms[slot])
+                end_comm(&members[i], slot);
     return 0;
 }
 

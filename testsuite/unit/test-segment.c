@@ -212,11 +212,6 @@ TEST(room)
     CHECK(gbps == 0);
 }
 
-static double lesser(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* Any shape, with sizes around those of the vector kernels. */
 TEST(product)
 {
@@ -236,7 +231,7 @@ TEST(product)
             for (int j = 0; j < columns; j++) {
                 double best = 0;
                 for (int k = 0; k < inner; k++) {
-                    double through = lesser(a[i * inner + k], b[k * columns + j]);
+                    double through = fmin(a[i * inner + k], b[k * columns + j]);
                     best = through > best ? through : best;
                 }
                 CHECK(out[i * columns + j] == best);

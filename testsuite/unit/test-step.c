@@ -147,17 +147,13 @@ static void put_reason(json_t *message, const char *reason)
     tccl_message_put_reason(message, TCCL_REASON_NO_PROFILE);
 }
 
-static void break_join(struct tccl_step *join)
-{
-    strcpy(join->reason, "MIG is on");
-    join->cause = TCCL_REASON_UNKNOWN_GPU;
-}
-
 static void do_join(int which)
 {
     struct tccl_step join = join_of(which, rig.node);
-    if (rand() % 8 == 0)
-        break_join(&join);
+    if (rand() % 8 == 0) {
+        strcpy(join.reason, "MIG is on");
+        join.cause = TCCL_REASON_UNKNOWN_GPU;
+    }
     if (rand() % 8 == 0)
         join.n_gres = 2;
     if (rand() % 16 == 0)
@@ -307,12 +303,6 @@ static void do_answer(int which)
     }
 }
 
-static void do_hang_up(void)
-{
-    if (rig.n_connections > 0)
-        rig.connections[rand() % rig.n_connections].closed = true;
-}
-
 static void do_anything(void)
 {
     int which = rand() % KEYS;
@@ -340,7 +330,8 @@ static void do_anything(void)
         do_timer(which);
         break;
     case 9:
-        do_hang_up();
+        if (rig.n_connections > 0)
+            rig.connections[rand() % rig.n_connections].closed = true;
         break;
     case 10:
         join_heard(&rig.daemon, 1);

@@ -29,11 +29,19 @@ static bool is(const json_t *json, const char *name, const char *text)
 
 static void check_near(const char *what, const json_t *got, double wanted)
 {
-    if (json_is_number(got) && fabs(json_number_value(got) - wanted) <= 1e-9 * fabs(wanted) + 1e-12)
-        return;
-    fprintf(stderr, "%s: is %g (type %d), expected %g\n", what, json_number_value(got),
-            got ? (int)json_typeof(got) : -1, wanted);
-    check_failures++;
+    CHECK_NO(!json_is_number(got) ||
+                 fabs(json_number_value(got) - wanted) > 1e-9 * fabs(wanted) + 1e-12,
+             "%s: is %g (type %d), expected %g\n", what, json_number_value(got),
+             got ? (int)json_typeof(got) : -1, wanted);
+}
+
+/* A member that is null where nothing is known of it. */
+static void check_known(const json_t *json, const char *name, bool known, double wanted)
+{
+    if (known)
+        check_near(name, json_object_get(json, name), wanted);
+    else
+        CHECK(json_is_null(json_object_get(json, name)));
 }
 
 /* The plain way */
@@ -125,29 +133,19 @@ static int values_of(const json_t *records, const char *member, const char *buil
     return count;
 }
 
-/* Of those that NCCL built as planned. */
-static void check_built(const json_t *records, const json_t *built)
-{
-    static double values[RECORDS_MOST];
-    int count = values_of(records, "ratio", "yes", values);
-    CHECK_INT((int)number_of(built, "steps"), count);
-    if (count == 0)
-        CHECK(json_is_null(json_object_get(built, "median")));
-    else
-        check_near("gain_built", json_object_get(built, "median"), median(values, count));
-}
-
 static void check_gains(const json_t *records, const json_t *summary)
 {
     static double values[RECORDS_MOST];
-    int count = values_of(records, "ratio", NULL, values);
-    double sum = 0;
+    const json_t *built = json_object_get(summary, "gain_built");
+    int count = values_of(records, "ratio", "yes", values); /* that NCCL built as planned */
+    double sum = 0, to = 0;
     size_t j;
     json_t *part;
+    CHECK_INT((int)number_of(built, "steps"), count);
+    check_known(built, "median", count > 0, median(values, count));
+    count = values_of(records, "ratio", NULL, values);
     for (int i = 0; i < count; i++)
         sum += values[i];
-    check_built(records, json_object_get(summary, "gain_built"));
-    double to = 0;
     json_array_foreach(json_object_get(summary, "gains"), j, part)
     {
         int steps = 0;
@@ -158,13 +156,8 @@ static void check_gains(const json_t *records, const json_t *summary)
         CHECK_INT((int)number_of(part, "steps"), steps);
     }
     CHECK(isinf(to));
-    if (count == 0) {
-        CHECK(json_is_null(json_object_get(summary, "gain_median")));
-        CHECK(json_is_null(json_object_get(summary, "gain_mean")));
-        return;
-    }
-    check_near("gain_mean", json_object_get(summary, "gain_mean"), sum / count);
-    check_near("gain_median", json_object_get(summary, "gain_median"), median(values, count));
+    check_known(summary, "gain_mean", count > 0, sum / count);
+    check_known(summary, "gain_median", count > 0, median(values, count));
 }
 
 static void check_solve(const json_t *records, const json_t *got)
@@ -296,21 +289,10 @@ static void check_nodes(const json_t *records, const json_t *got)
         }
         CHECK_INT(*text_of(json, "stands_out") != 0, out);
         double share = node->steps ? node->share / node->steps : 2; /* none stand last */
-        if (node->steps)
-            check_near(node->name, json_object_get(json, "share"), share);
-        else
-            CHECK(json_is_null(json_object_get(json, "share")));
+        check_known(json, "share", node->steps, share);
         CHECK(share >= before - 1e-9);
         before = share;
     }
-}
-
-static void check_mean(const json_t *got, const char *name, double sum, int count)
-{
-    if (count > 0)
-        check_near(name, json_object_get(got, name), sum / count);
-    else
-        CHECK(json_is_null(json_object_get(got, name)));
 }
 
 /* What a step's rings have, or NCCL's own where these are as fast; 0: not known. */
@@ -354,10 +336,10 @@ static void check_losses(const json_t *records, const json_t *summary)
     CHECK_INT((int)number_of(sharing, "steps"), shared);
     CHECK_INT((int)number_of(placement, "steps"), known);
     CHECK_INT((int)number_of(placement, "unknown"), unknown);
-    check_mean(sharing, "gbps", beside, shared);
-    check_mean(sharing, "alone_gbps", beside_alone, shared);
-    check_mean(placement, "alone_gbps", alone, known);
-    check_mean(placement, "placed_gbps", placed, known);
+    check_known(sharing, "gbps", shared > 0, beside / shared);
+    check_known(sharing, "alone_gbps", shared > 0, beside_alone / shared);
+    check_known(placement, "alone_gbps", known > 0, alone / known);
+    check_known(placement, "placed_gbps", known > 0, placed / known);
 }
 
 /* What was achieved, by the plain way: record by record, for each group that there is. */
@@ -448,10 +430,7 @@ static void check_arm(const json_t *arm, const double *values, int jobs, int ste
 {
     CHECK_INT((int)number_of(arm, "jobs"), jobs);
     CHECK_INT((int)number_of(arm, "steps"), steps);
-    if (jobs)
-        check_near("gbps", json_object_get(arm, "gbps"), exp(mean_of(values, jobs)));
-    else
-        CHECK(json_is_null(json_object_get(arm, "gbps")));
+    check_known(arm, "gbps", jobs, exp(mean_of(values, jobs)));
 }
 
 /* The word that follows from the bounds, and that what is needed would do. */
@@ -593,10 +572,7 @@ static void check_achieved(const json_t *records, const json_t *achieved)
     }
     CHECK_INT((int)number_of(achieved, "rings"), rings);
     CHECK_INT((int)number_of(achieved, "own"), own);
-    if (rings)
-        check_near("share", json_object_get(achieved, "share"), median(shares, rings));
-    else
-        CHECK(json_is_null(json_object_get(achieved, "share")));
+    check_known(achieved, "share", rings > 0, median(shares, rings));
     json_array_foreach(json_object_get(achieved, "groups"), i, group)
     {
         check_group(records, group);
@@ -656,18 +632,10 @@ static int check_spans(const json_t *records, const json_t *got, int64_t (*start
         CHECK_INT((int)number_of(day, "planned"), planned);
         CHECK_INT((int)number_of(day, "built"), built);
         CHECK_INT((int)number_of(day, "failed"), failed);
-        if (rings)
-            check_near("day", json_object_get(day, "gain_mean"), sum / rings);
-        else
-            CHECK(json_is_null(json_object_get(day, "gain_mean")));
+        check_known(day, "gain_mean", rings > 0, sum / rings);
         total += steps;
     }
     return total;
-}
-
-static void check_days(const json_t *records, const json_t *got)
-{
-    CHECK_INT(check_spans(records, got, midnight), (long long)json_array_size(records));
 }
 
 /* All steps of the 24 hours up to that of the last one. */
@@ -699,7 +667,8 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
     check_solve(found, json_object_get(summary, "solve_us"));
     check_nodes(found, json_object_get(summary, "nodes"));
     check_losses(found, summary);
-    check_days(found, json_object_get(summary, "days"));
+    CHECK_INT(check_spans(found, json_object_get(summary, "days"), midnight),
+              (long long)json_array_size(found));
     check_hours(found, json_object_get(summary, "hours"));
     check_achieved(found, json_object_get(summary, "achieved"));
     if (check_failures > failures) {
@@ -837,19 +806,11 @@ static json_t *random_filter(int64_t start)
     return filter;
 }
 
-static struct tccl_records *open_store(void)
-{
-    struct tccl_records *records;
-    CHECK_INT(tccl_records_open(path, NULL, &records, NULL), 0);
-    return records;
-}
-
 static void test_random(int count)
 {
     int64_t start = 1700000000 + rand() % 30000000;
     int steps = 0;
-    unlink(path);
-    owned(records) struct tccl_records *records = open_store();
+    owned(records) struct tccl_records *records = new_store_at(path);
     cleanup_json json_t *everything = json_object();
     fill(records, count, start);
     for (int round = 0; round < 3; round++) {
@@ -970,8 +931,7 @@ TEST(stale)
 /* Users are shown their own, whatever they ask for. */
 TEST(users)
 {
-    unlink(path);
-    owned(records) struct tccl_records *records = open_store();
+    owned(records) struct tccl_records *records = new_store_at(path);
     fill(records, 100, 1700000000);
     cleanup_json json_t *own = json_pack("{s:[i]}", "users", 1001);
     cleanup_json json_t *wanted = json_pack("{s:[i, i]}", "users", 1000, 1002);
@@ -992,8 +952,7 @@ TEST(users)
 /* At most 20 nodes, and a file that is not there is said. */
 TEST(bounds)
 {
-    unlink(path);
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = new_store_at(path);
     cleanup_json json_t *record = random_record(1, 1700000000);
     json_object_update_new(
         record, json_pack("{s:s, s:s, s:f}", "nodes", "m[1-30]", "state", "planned", "gbps", 2.0));
