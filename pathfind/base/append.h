@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* A text in size bytes, of which its NUL takes one. What has no room is cut. */
+/* A text in size bytes, at least 1, of which its NUL takes one. What has no room is cut. */
 struct tccl_append {
     char *text;
     size_t size, length;

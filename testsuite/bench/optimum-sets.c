@@ -22,9 +22,9 @@ struct ring {
 struct part {
     int count;
     tccl_transfer transfers[TCCL_MAX_SIDE];
-    int8_t memories[TCCL_MAX_GPUS], direct[TCCL_MAX_GPUS]; /* -1: not decided */
-    uint8_t islands[TCCL_MAX_GPUS], bounced[TCCL_MAX_GPUS];
-    uint8_t near[TCCL_MAX_NICS], through[TCCL_MAX_NICS];
+    int8_t memories[TCCL_MAX_GPUS], direct[TCCL_MAX_GPUS];   /* -1: not decided */
+    uint32_t islands[TCCL_MAX_GPUS], bounced[TCCL_MAX_GPUS]; /* of GPUs */
+    uint32_t near[TCCL_MAX_NICS], through[TCCL_MAX_NICS];
     uint8_t lines[TCCL_MAX_NICS][2];
 };
 
@@ -104,7 +104,7 @@ static bool decide(int8_t *place, int value)
 /* GPUs with P2P between them, or near one NIC: no ring goes through memory among them. */
 static bool join(struct part *part, int a, int b)
 {
-    uint8_t both = part->islands[a] | part->islands[b];
+    uint32_t both = part->islands[a] | part->islands[b];
     for (int i = 0; i < TCCL_MAX_GPUS; i++) {
         if (!(both >> i & 1))
             continue;
@@ -310,7 +310,7 @@ static void clear_part(struct builder *builder)
     memset(builder->part.memories, -1, sizeof(builder->part.memories));
     memset(builder->part.direct, -1, sizeof(builder->part.direct));
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        builder->part.islands[i] = (uint8_t)(1u << i);
+        builder->part.islands[i] = 1u << i;
 }
 
 /* A ring of the set found last, as it was. */

@@ -94,8 +94,14 @@ TEST(roundtrip)
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         owned(table) struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
-        for (int i = 0; i < table->n_results; i++)
-            table->results[i].ends = i % 7 < 2 ? 0 : (uint8_t)(100 + i % 5 * 25);
+        for (int i = 0; i < table->n_results; i++) {
+            struct tccl_result *own = &table->results[i];
+            double tens = pow(10, rand() % 16); /* numbers of few digits, and of many */
+            own->ends = i % 7 < 2 ? 0 : (uint8_t)(100 + i % 5 * 25);
+            if (isfinite(own->bound))
+                own->bound = i % 2 ? own->gbps * (1 + drand48())
+                                   : (ceil(own->gbps * tens) + rand() % 1000) / tens;
+        }
         for (int i = 0; i < TCCL_GENERATIONS; i++)
             table->baselines[1][i].ends = table->baselines[1][0].set.n ? 131 : 0;
         for (int i = 3; i < TCCL_GENERATIONS; i++)
