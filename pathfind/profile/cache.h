@@ -32,7 +32,7 @@ json_t *tccl_system_to_json(const struct tccl_system *system);
 /* What is missing or no text becomes "". */
 void tccl_system_from_json(const json_t *json, struct tccl_system *system);
 
-/* ---- links.c: how the links of a machine were trained while it was measured. */
+/* ---- trained-links.c: how the links of a machine were trained while it was measured. */
 
 enum { TCCL_LINKS = 128 };
 

@@ -152,7 +152,7 @@ enum shim_net {
 /* Where a process' NCCL has its buffers in host memory, between processes. */
 enum shim_buffers {
     SHIM_BUFFERS_FILES, /* in /dev/shm: they obey a memory policy */
-    SHIM_BUFFERS_CUMEM, /* CUDA's, where NCCL is told (hook/driver) */
+    SHIM_BUFFERS_CUMEM, /* CUDA's, where NCCL is told (hook/shim-driver) */
     SHIM_BUFFERS_FIXED  /* CUDA's, where the driver says */
 };
 

@@ -319,15 +319,15 @@ static void clear_waiting(bool *said)
 static void wait_all(const struct check_options *options, struct probe *probes, int64_t began)
 {
     int64_t deadline = began + options->seconds * 1000;
-    int64_t patient = isatty(STDERR_FILENO) ? began + PATIENT_MS : deadline;
+    int64_t patient = began + PATIENT_MS;
     int shown = 0, open;
-    bool said = false;
+    bool terminal = isatty(STDERR_FILENO), said = false;
     while ((open = first_open(probes)) < ITEMS && tccl_now_ms() < deadline) {
         if (open > shown) {
             clear_waiting(&said);
             show(options, probes, &shown, open);
         }
-        if (tccl_now_ms() >= patient && !said) {
+        if (terminal && !said && tccl_now_ms() >= patient) {
             /* A status line on the terminal, overwritten by the next output. */
             fputs("\r\033[Ktccl: waiting for", stderr);
             for (int i = 0; i < ITEMS; i++)
@@ -335,7 +335,7 @@ static void wait_all(const struct check_options *options, struct probe *probes, 
                     fprintf(stderr, " %s", items[i].name);
             said = true;
         }
-        wait_some(probes, !said && patient < deadline ? patient : deadline);
+        wait_some(probes, terminal && !said && patient < deadline ? patient : deadline);
     }
     clear_waiting(&said);
     for (int i = 0; i < ITEMS; i++)

@@ -56,8 +56,8 @@ step "a process that used NCCL before the shim saw it"
 nccl=$("$here/get-nccl" --built)
 toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
 "${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O1 -o "$work/odd-loader" "$here/odd-loader.c" -ldl -lpthread || fail "odd-loader can't be built"
-"${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -DTCCL_RELEASE='""' -O1 -shared -fPIC -Dmain=probe_main -I"$root/pathfind" -isystem "$nccl/include" -isystem "$toolkit/include" \
-    -o "$work/probe.so" "$here"/ring-{probe,collective,data,log}.c "$root"/pathfind/base/{options,error,utf8}.c "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" -lpthread -lm ||
+"${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O1 -shared -fPIC -Dmain=probe_main -isystem "$nccl/include" -isystem "$toolkit/include" \
+    -o "$work/probe.so" "${probe_parts[@]}" "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" -lpthread -lm ||
     fail "ring-probe can't be built as a library"
 printf '#!/bin/sh\nexec %s ${EARLY:+--early} %s "$@"\n' "$work/odd-loader" "$work/probe.so" >"$work/early"
 chmod 755 "$work/early"

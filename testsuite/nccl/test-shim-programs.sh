@@ -11,7 +11,7 @@ build() { # OUTPUT OPTION...: ring-probe with these options
     local output=$1
     shift
     "${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O1 -isystem "$nccl/include" -isystem "$toolkit/include" -o "$work/$output" \
-        "$here"/ring-{probe,collective,data,log}.c "$@" "$rig/lib/libcudart.so.13" -lpthread -lm || fail "$output can't be built"
+        "${probe_parts[@]}" "$@" "$rig/lib/libcudart.so.13" -lpthread -lm || fail "$output can't be built"
 }
 program() { # NAME COMMAND...: a program that runs a command with its own arguments
     printf '#!/bin/sh\nexec %s "$@"\n' "${*:2}" >"$work/$1"

@@ -8,7 +8,7 @@
 nccl=$("$here/get-nccl" --built)
 [ -e "$nccl/lib/libnccl_static.a" ] || { echo "skipped: $nccl has no libnccl_static.a"; exit 77; }
 toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
-sources=("$here"/ring-{probe,collective,data,log}.c "$here"/{sparse-memset,patient-sockets}.c)
+sources=("${probe_parts[@]}" "$here"/{sparse-memset,patient-sockets}.c)
 archive=("$nccl/lib/libnccl_static.a" "$rig/lib/libcudart.so.13" -lstdc++ -lm -ldl -lrt -lpthread)
 
 build() { # OUTPUT OPTION...
