@@ -179,6 +179,8 @@ json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, in
     /* The limit over all pages. */
     json_int_t limit = json_integer_value(json_object_get(page, "limit"));
     size_t most = limit > 0 && limit < QUERY_MOST ? (size_t)limit : QUERY_MOST;
+    if (lost)
+        *lost = NULL;
     while (page && json_array_size(records) < most) {
         home.deadline = tccl_now_ms() + timeout_ms;
         if (ask_page(&home, &page, records, err) != 0)

@@ -82,7 +82,7 @@ struct tccl_traffic_class {
     int sl; /* 0 to 15, the service level of InfiniBand: NCCL_IB_SL */
 };
 
-/* Keys as in conf.h. What holds for a step: own, of [policy], of [tccl], in this order. */
+/* What holds for a step: own, of [policy], of [tccl], in this order. */
 /* clang-format off */
 #define TCCL_POLICY_SETTINGS(KEY) \
     KEY(int, mode, , "Default", "off", tccl_set_mode, 0, 0, "off, auto, on or require") /* enum tccl_mode */ \

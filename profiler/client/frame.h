@@ -1,6 +1,5 @@
-/* frame.h: a unix socket, and frames on a connection, the four bytes of a length and so many
- * bytes.
- * */
+/* frame.h: a unix socket, and frames on a connection, the four bytes of a length and so many bytes.
+ * Format: profiler/client/README.md. */
 #pragma once
 
 #include <stddef.h>

@@ -138,7 +138,7 @@ enum { TCCL_MOST_FIELDS = 96 };
 extern const struct tccl_field tccl_step_fields[];
 extern const int tccl_n_step_fields;
 
-/* ---- step-json: steps and outcomes in JSON, by the table of their members (step-fields.h).
+/* ---- step-json: steps and outcomes in JSON, by the table of their members.
  * Format: profiler/client/README.md. */
 
 /* Adds the members that are used there (one of TCCL_IN_*) and are of that owner, which is a struct

@@ -467,8 +467,8 @@ static int read_word(const struct tccl_lines *lines, struct word *said, struct t
 static void hear(struct running *running, struct running_step *step, const struct word *said)
 {
     struct verdict *verdict = step->ring ? of_step(running, step) : NULL;
-    if (!step->ring)
-        running_built(running, step, 0, (int)said->nccl);
+    if (!step->ring) /* the first one that is known: figures come with theirs */
+        running_built(running, step, 0, step->nccl > 0 ? step->nccl : (int)said->nccl);
     else if (said->nccl > 0)
         step->nccl = (int)said->nccl;
     if (!verdict || (said->rank <= verdict->rank && (said->rank > 0 || verdict->begun)))
@@ -573,11 +573,12 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
     }
     struct verdict *verdict = step->node == 0 ? of_step(daemon->running, step) : NULL;
     figures.steered &= step->ring;
-    if (!step->ring && figures.nccl > 0)
+    bool more = verdict && counts_more(&figures, &verdict->figures);
+    if (!step->ring && figures.nccl > 0 && (more || step->nccl == 0))
         running_built(daemon->running, step, 0, (int)figures.nccl);
     else if (step->nccl == 0)
         step->nccl = (int)figures.nccl;
-    if (verdict && counts_more(&figures, &verdict->figures)) {
+    if (more) {
         verdict->figures = figures;
         verdict->news = true;
         put_news(verdict);

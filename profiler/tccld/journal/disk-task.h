@@ -27,7 +27,7 @@ struct disk_task {
     int most;        /* records that are taken out of it, */
     int64_t behind;  /* which have higher ids */
     int64_t waiting; /* what it holds */
-    size_t bytes;    /* of record, as text */
+    size_t bytes;    /* of record, as text; 0: nothing waited before it */
     int64_t uid;
     int result; /* of the store */
     struct tccl_error err, box_err;
