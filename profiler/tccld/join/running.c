@@ -27,7 +27,7 @@ enum { SAVE_MS = 100, AGAIN_MS = 10000, LOOK_MS = 100 };
 
 _Static_assert(offsetof(struct running_step, n_gres) ==
                    offsetof(struct running_step, gres) + TCCL_MAX_GRES * sizeof(int),
-               "TCCL_FIELD_NUMBERS");
+               "numbers, and how many there are");
 
 /* All but the key and other lists. Those with use need not be there. */
 static const struct tccl_field fields[] = {
