@@ -165,25 +165,33 @@ int tccl_line_integer(const struct tccl_lines *lines, const char *key, int64_t m
     return *number >= min && *number <= max ? 0 : -1;
 }
 
-int tccl_word_number(const char *text, double min, double max, double *number)
+const char *tccl_word_decimal(const char *text, double *number, int *digits)
 {
     bool fraction = false;
     double read = 0, scale = 1;
-    size_t length = strlen(text);
-    if (length < 1 || !is_digit(text[0]) || !is_digit(text[length - 1]))
-        return -1;
-    for (const char *at = text; *at; at++) {
-        if (*at == '.' && !fraction) {
+    *digits = 0;
+    for (; is_digit(*text) || (*text == '.' && !fraction); text++) {
+        if (*text == '.') {
             fraction = true;
-        } else if (is_digit(*at)) {
-            read = read * 10 + (*at - '0');
-            scale *= fraction ? 10 : 1;
-        } else {
-            return -1;
+            continue;
         }
+        read = read * 10 + (*text - '0');
+        scale *= fraction ? 10 : 1;
+        ++*digits;
     }
     *number = read / scale;
-    return *number >= min && *number <= max ? 0 : -1;
+    return text;
+}
+
+int tccl_word_number(const char *text, double min, double max, double *number)
+{
+    double read;
+    int digits;
+    const char *end = tccl_word_decimal(text, &read, &digits);
+    if (*end || !is_digit(text[0]) || !is_digit(end[-1]))
+        return -1;
+    *number = read;
+    return read >= min && read <= max ? 0 : -1;
 }
 
 int tccl_line_number(const struct tccl_lines *lines, const char *key, double min, double max,

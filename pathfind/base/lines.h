@@ -39,6 +39,12 @@ bool tccl_lines_are(const struct tccl_lines *lines, const char *name, int versio
 /* The value of the only line with that key. Returns its length, or -1: there is none, there are
  * several, or it is longer than size - 1 bytes (text is "" then). */
 long tccl_line_text(const struct tccl_lines *lines, const char *key, char *text, size_t size);
+/* Reads digits with at most one point among them, whatever the locale. Returns the place behind
+ * them; digits: how many. Of up to TCCL_EXACT_DIGITS both the whole and the power of ten are exact,
+ * so their quotient is what strtod gives (W. Clinger, How to read floating point numbers
+ * accurately, 1990). */
+enum { TCCL_EXACT_DIGITS = 15 };
+const char *tccl_word_decimal(const char *text, double *number, int *digits);
 /* Whole numbers; numbers in plain digits, without exponent; "yes" or "no". Each returns 0, or -1:
  * there is none, there are several, or it is something else, or out of bounds. */
 int tccl_line_integer(const struct tccl_lines *lines, const char *key, int64_t min, int64_t max,
