@@ -44,16 +44,21 @@ bool shim_driver_lacks_cumem(void)
     return shim_load(&lacks_cumem) || (shim_load(&lacks_create) && !shim_load(&has_create));
 }
 
+static void note(const void *caller)
+{
+    for (int i = 0; i < NCCLS; i++) {
+        const void *before = NULL;
+        if (shim_swap(&callers[i], &before, caller) || before == caller)
+            return;
+    }
+}
+
 /* NCCL asks for the first one of these when it starts, if it asks for the other one at all. */
 static int attribute(int *value, int which, int device)
 {
     int result = ((get_attribute)its_attribute)(value, which, device);
-    const void *caller = __builtin_return_address(0);
-    for (int i = 0; which == HAS_CUMEM && shim_nccl_at(caller) && i < NCCLS; i++) {
-        const void *before = NULL;
-        if (shim_swap(&callers[i], &before, caller) || before == caller)
-            break;
-    }
+    if (which == HAS_CUMEM && shim_nccl_at(__builtin_return_address(0)))
+        note(__builtin_return_address(0));
     if (which == HAS_CUMEM && result == 0 && !*value)
         shim_store(&lacks_cumem, true);
     if (which == HOST_NUMA_ID && result == 0 && *value >= 0) {
@@ -74,15 +79,18 @@ static void *stand_in_front(void **kept, void *found, void *ours)
 static int address(const char *name, void **function, int version, uint64_t flags);
 static int address_v2(const char *name, void **function, int version, uint64_t flags, int *status);
 
+/* Has this process a plan, for an NCCL that is known? */
+static bool is_steered(void)
+{
+    const struct shim_process *process = shim_process_armed();
+    return process && !process->plan.untouched && tccl_nccl_known(process->version);
+}
+
 /* version: of CUDA, by which cuGetProcAddress is one or the other. */
 static void *instead_of(const char *name, void *found, int version)
 {
-    /* Of a process with a plan, for an NCCL that is known. */
-    const struct shim_process *process = shim_process_armed();
     if (!strcmp(name, "cuDeviceGetAttribute"))
-        return process && !process->plan.untouched && tccl_nccl_known(process->version)
-                   ? stand_in_front(&its_attribute, found, (void *)attribute)
-                   : found;
+        return is_steered() ? stand_in_front(&its_attribute, found, (void *)attribute) : found;
     if (!strcmp(name, "cuGetProcAddress_v2") ||
         (!strcmp(name, "cuGetProcAddress") && version >= KNOWS_STATUS))
         return stand_in_front(&its_address_v2, found, (void *)address_v2);
