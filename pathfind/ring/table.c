@@ -20,6 +20,7 @@ enum {
     MAX_OTHERS = 512,
     MAX_SETS = 64,
     MAX_FILE = 64 << 20,
+    KNOWN_NUMBERS = 128,
 };
 
 static const char *const part_names[] = {"best", "host", "other", "set"};
@@ -724,9 +725,16 @@ static int take_baseline(char *at, uint8_t ends, struct tccl_baseline *baselines
     return own.set.n < 0 ? -1 : 0;
 }
 
+/* Numbers that take strtod, by their text: thousands of entries have some dozens of them. */
+struct known_number {
+    char text[24];
+    double number;
+};
+
 /* A table while it is read. */
 struct reading {
     struct tccl_table *table;
+    struct known_number known[KNOWN_NUMBERS];
     struct tccl_result *last; /* the entry of the line before this one; NULL: none */
     int next;                 /* of those that are always there, which stand in their order */
     uint8_t ends;             /* as all that follow have it */
@@ -802,12 +810,29 @@ static int take_more(struct reading *reading, enum tccl_part part, char *at, dou
 }
 
 /* The same, or "=": as this one, if there is one. */
-static bool take_or_same(char **at, const double *as, double *number)
+static bool take_or_same(struct reading *reading, char **at, const double *as, double *number)
 {
-    if (strncmp(*at, " = ", 3) != 0 || !as)
+    if (strncmp(*at, " = ", 3) == 0 && as) {
+        *at += 2;
+        *number = *as;
+        return true;
+    }
+    const char *text = *at + 1;
+    const size_t length = **at ? strcspn(text, " ") : 0;
+    if (length <= TCCL_EXACT_DIGITS || length >= sizeof(reading->known->text))
         return take_number(at, number);
-    *at += 2;
-    *number = *as;
+    struct known_number *known =
+        &reading
+             ->known[(10u * (uint8_t)text[length - 2] + (uint8_t)text[length - 1]) % KNOWN_NUMBERS];
+    if (strncmp(known->text, text, length) == 0 && known->text[length] == '\0') {
+        *at += 1 + length;
+        *number = known->number;
+        return true;
+    }
+    if (!take_number(at, number))
+        return false;
+    snprintf(known->text, sizeof(known->text), "%.*s", (int)length, text);
+    known->number = *number;
     return true;
 }
 
@@ -816,7 +841,8 @@ static int take_result(struct reading *reading, enum tccl_part part, char *at,
 {
     const double *before = reading->last ? &reading->last->gbps : NULL;
     double gbps, bound;
-    if (!take_or_same(&at, before, &gbps) || !take_or_same(&at, &gbps, &bound) || *at != ' ')
+    if (!take_or_same(reading, &at, before, &gbps) || !take_or_same(reading, &at, &gbps, &bound) ||
+        *at != ' ')
         return tccl_fail(err, "a chain has no bandwidth");
     return part == TCCL_BEST ? take_way(reading, at + 1, gbps, bound, err)
                              : take_more(reading, part, at, gbps, bound, err);

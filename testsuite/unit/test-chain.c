@@ -63,6 +63,50 @@ static void check_bad(const struct tccl_machine *amd)
     check_refused(amd, &bad, "a ring needs at least two GPUs");
 }
 
+static struct tccl_port random_port(int end)
+{
+    bool direct = roll(2);
+    return (struct tccl_port){
+        (uint8_t)roll(3),
+        {direct ? TCCL_GPU : TCCL_MEMORY, (uint8_t)(direct ? end : (int)roll(4))}};
+}
+
+/* A chain is possible just where each of its transfers is. */
+static void check_random_chains(void)
+{
+    static struct tccl_machine machine;
+    int possible = 0, missing = 0;
+    for (int round = 0; round < 20000; round++) {
+        if (round % 100 == 0) {
+            machine = *machine_of("epyc-8gpu");
+            machine.n_memories = 1 + (int)roll(3);
+            machine.n_nics = (int)roll(3);
+            for (int i = 0; i < 8 * 8; i++) {
+                machine.p2p[i / 8][i % 8] = roll(4) > 0;
+                machine.gpudirect[i / 8][i % 8] = roll(4) > 0;
+            }
+        }
+        struct tccl_chain chain = {.closed = roll(2), .n_gpus = 2};
+        chain.gpus[0] = (uint8_t)roll(8);
+        chain.gpus[1] = (uint8_t)((chain.gpus[0] + 1 + (int)roll(7)) % 8);
+        for (int i = 0; i < 2; i++)
+            chain.edges[i] =
+                (struct tccl_edge){(uint8_t)roll(4), (uint8_t)roll(4), random_port(chain.gpus[i]),
+                                   random_port(chain.gpus[1 - i])};
+        chain.entry = random_port(chain.gpus[0]);
+        chain.exit = random_port(chain.gpus[1]);
+        struct tccl_set walk;
+        bool all = true;
+        tccl_chain_walk(&chain, &walk);
+        for (int i = 0; i < walk.count; i++)
+            all = all && tccl_machine_allows(&machine, walk.transfers[i], NULL) == 0;
+        CHECK_INT(tccl_chain_check(&chain, &machine, NULL), all ? 0 : -1);
+        possible += all;
+        missing += !all;
+    }
+    CHECK(possible > 500 && missing > 500);
+}
+
 TEST(chain)
 {
     const struct tccl_machine *amd = machine_of("amd-4gpu");
@@ -84,4 +128,5 @@ TEST(chain)
     CHECK_INT(set.count, 0);
     CHECK_INT(tccl_chain_edges(&none), 0);
     check_bad(amd);
+    check_random_chains();
 }
