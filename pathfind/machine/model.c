@@ -72,7 +72,7 @@ static void set_bit(uint64_t *words, int bit)
 /* A model while it is read. */
 struct builder {
     struct tccl_model *model;
-    struct tccl_groups groups;
+    struct tccl_device_groups groups;
     double weights[TCCL_TRANSFERS]; /* of the limit being read; 0: no user */
     struct limit cap;               /* of the rule being read */
 };
@@ -285,8 +285,8 @@ static int read_lists(struct builder *builder, const json_t *json, struct tccl_e
 {
     struct tccl_model *model = builder->model;
     json_t *resources = NULL, *rules = NULL;
-    if (tccl_groups_from_json(json_object_get(json, "groups"), &model->machine, &builder->groups,
-                              err) != 0 ||
+    if (tccl_device_groups_read(json_object_get(json, "groups"), &model->machine, &builder->groups,
+                                err) != 0 ||
         tccl_field_list(json, "resources", 0, MAX_RESOURCES, &resources, err) < 0 ||
         tccl_field_list(json, "rules", 0, MAX_RULES, &rules, err) < 0)
         return -1;

@@ -43,7 +43,8 @@ static int whole_number(const char *text, int limit)
     return number < limit ? number : -1;
 }
 
-static const struct tccl_devices *find_group(const struct tccl_groups *groups, const char *name)
+static const struct tccl_devices *find_group(const struct tccl_device_groups *groups,
+                                             const char *name)
 {
     for (int i = 0; i < groups->count; i++)
         if (strcmp(groups->group[i].name, name) == 0)
@@ -53,7 +54,7 @@ static const struct tccl_devices *find_group(const struct tccl_groups *groups, c
 
 /* Reads an endpoint without a "!" in front. Returns 0, or -1. */
 static int parse_positive(const char *text, const struct tccl_machine *machine,
-                          const struct tccl_groups *groups, struct tccl_devices *devices)
+                          const struct tccl_device_groups *groups, struct tccl_devices *devices)
 {
     const struct tccl_devices *group = find_group(groups, text);
     if (group) {
@@ -85,7 +86,7 @@ static int parse_positive(const char *text, const struct tccl_machine *machine,
 }
 
 static int parse_endpoint(const char *text, const struct tccl_machine *machine,
-                          const struct tccl_groups *groups, struct tccl_devices *devices)
+                          const struct tccl_device_groups *groups, struct tccl_devices *devices)
 {
     struct tccl_devices all;
     if (text[0] != '!')
@@ -110,8 +111,8 @@ static bool good_group_name(const char *name)
     return !strchr(kind_letters, name[0]) || strspn(name + 1, "0123456789") != length - 1;
 }
 
-int tccl_groups_from_json(const json_t *json, const struct tccl_machine *machine,
-                          struct tccl_groups *groups, struct tccl_error *err)
+int tccl_device_groups_read(const json_t *json, const struct tccl_machine *machine,
+                            struct tccl_device_groups *groups, struct tccl_error *err)
 {
     const char *name;
     json_t *members, *member;
@@ -121,8 +122,8 @@ int tccl_groups_from_json(const json_t *json, const struct tccl_machine *machine
         return tccl_fail(err, "groups: not an object");
     json_object_foreach((json_t *)json, name, members)
     {
-        if (groups->count == TCCL_MAX_GROUPS)
-            return tccl_fail(err, "groups: more than %d", TCCL_MAX_GROUPS);
+        if (groups->count == TCCL_DEVICE_GROUPS)
+            return tccl_fail(err, "groups: more than %d", TCCL_DEVICE_GROUPS);
         if (!good_group_name(name))
             return tccl_fail(err, "groups: \"%.40s\" can't be a group's name", name);
         if (!json_is_array(members))
@@ -177,7 +178,7 @@ static const char *find_op(const char *text, enum tccl_pattern_op *op, size_t *l
 }
 
 int tccl_pattern_parse(const char *text, const struct tccl_machine *machine,
-                       const struct tccl_groups *groups, struct tccl_pattern *pattern,
+                       const struct tccl_device_groups *groups, struct tccl_pattern *pattern,
                        struct tccl_error *err)
 {
     char left[TCCL_NAME + 4], right[TCCL_NAME + 4];

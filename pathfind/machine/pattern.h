@@ -9,13 +9,13 @@ struct tccl_devices {
 };
 
 /* Named sets of devices, the model's "groups". */
-enum { TCCL_MAX_GROUPS = 64 };
-struct tccl_groups {
+enum { TCCL_DEVICE_GROUPS = 64 };
+struct tccl_device_groups {
     int count;
     struct {
         char name[TCCL_NAME];
         struct tccl_devices devices;
-    } group[TCCL_MAX_GROUPS];
+    } group[TCCL_DEVICE_GROUPS];
 };
 
 enum tccl_pattern_op { TCCL_MATCH_WRITE, TCCL_MATCH_READ, TCCL_MATCH_FLOW };
@@ -27,12 +27,12 @@ struct tccl_pattern {
 };
 
 /* Reads the object "groups" (may be NULL). Returns 0, or -1 with err. */
-int tccl_groups_from_json(const json_t *json, const struct tccl_machine *machine,
-                          struct tccl_groups *groups, struct tccl_error *err);
+int tccl_device_groups_read(const json_t *json, const struct tccl_machine *machine,
+                            struct tccl_device_groups *groups, struct tccl_error *err);
 
 /* Reads a pattern. Returns 0, or -1 with err, which quotes it. */
 int tccl_pattern_parse(const char *text, const struct tccl_machine *machine,
-                       const struct tccl_groups *groups, struct tccl_pattern *pattern,
+                       const struct tccl_device_groups *groups, struct tccl_pattern *pattern,
                        struct tccl_error *err);
 
 bool tccl_pattern_match(const struct tccl_pattern *pattern, tccl_transfer transfer);

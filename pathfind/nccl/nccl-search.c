@@ -55,7 +55,7 @@ struct spot {
 static void visit(struct search *search, int gpu, struct spot spot);
 
 /* Takes the rate from a link, rounded as in NCCL. */
-static void take_from(struct tccl_link *link, float gbps)
+static void take_from(struct tccl_topo_link *link, float gbps)
 {
     link->gbps = roundf((link->gbps - gbps) * 1000) / 1000;
 }
@@ -63,16 +63,16 @@ static void take_from(struct tccl_link *link, float gbps)
 /* Takes the rate from the first `count` links of a way. Returns the number of links taken: fewer if
  * one does not have enough left. As in NCCL, P2P through an Intel CPU takes a fifth more from PCIe
  * links, and data to a GPU below sm_80 take an eighth from the other direction. */
-static int take_links(struct tccl_topo *topo, const struct tccl_way *way, bool from_gpu, int count,
-                      float gbps)
+static int take_links(struct tccl_topo *topo, const struct tccl_topo_way *way, bool from_gpu,
+                      int count, float gbps)
 {
     float gbps_pci = gbps;
     for (int i = 0; i < way->n_links; i++)
         if (from_gpu && way->far == TCCL_FAR_NODE && topo->links[way->links[i]].to_intel)
             gbps_pci = gbps * 6 / 5;
     for (int i = 0; i < count; i++) {
-        struct tccl_link *link = &topo->links[way->links[i]];
-        struct tccl_link *back = &topo->links[link->back];
+        struct tccl_topo_link *link = &topo->links[way->links[i]];
+        struct tccl_topo_link *back = &topo->links[link->back];
         float there = link->pci ? gbps_pci : gbps;
         float returned = link->to_old_gpu && !from_gpu ? there / 8 : 0;
         if (link->gbps < there || (returned != 0 && back->gbps < returned))
@@ -85,7 +85,7 @@ static int take_links(struct tccl_topo *topo, const struct tccl_way *way, bool f
 }
 
 /* Takes the rate from all links of the way, or from none. */
-static bool take(struct search *search, const struct tccl_way *way, bool from_gpu, float gbps)
+static bool take(struct search *search, const struct tccl_topo_way *way, bool from_gpu, float gbps)
 {
     int taken = take_links(search->topo, way, from_gpu, way->n_links, gbps);
     if (taken < way->n_links) {
@@ -96,15 +96,16 @@ static bool take(struct search *search, const struct tccl_way *way, bool from_gp
     return true;
 }
 
-static void give_back(struct search *search, const struct tccl_way *way, bool from_gpu, float gbps)
+static void give_back(struct search *search, const struct tccl_topo_way *way, bool from_gpu,
+                      float gbps)
 {
     take_links(search->topo, way, from_gpu, way->n_links, -gbps);
     search->now.hops -= way->n_links;
 }
 
 /* Is a way within the distance? Trees are used in both directions, so both count. */
-static bool near_enough(const struct graph *graph, const struct tccl_way *way,
-                        const struct tccl_way *back, int far)
+static bool near_enough(const struct graph *graph, const struct tccl_topo_way *way,
+                        const struct tccl_topo_way *back, int far)
 {
     if (way->far >= TCCL_FAR_UNREACHABLE || way->far > far)
         return false;
@@ -120,8 +121,8 @@ static void enter(struct search *search, int gpu, struct spot spot)
 }
 
 /* Goes on at the GPU by a way to it, if that is near enough and has so much left. */
-static void enter_by(struct search *search, const struct tccl_way *way, const struct tccl_way *back,
-                     bool from_gpu, int gpu, struct spot spot)
+static void enter_by(struct search *search, const struct tccl_topo_way *way,
+                     const struct tccl_topo_way *back, bool from_gpu, int gpu, struct spot spot)
 {
     const struct graph *now = &search->now;
     float gbps = from_gpu ? now->gbps_gpus : now->gbps_nics;
@@ -177,13 +178,13 @@ static int compare_scores(const void *a, const void *b)
 static struct score score_of(const struct tccl_topo *topo, int from, int distance, int nic)
 {
     int gpu = (from + distance) % topo->n_gpus;
-    const struct tccl_way *way = &topo->gpus[from].to_gpu[gpu];
+    const struct tccl_topo_way *way = &topo->gpus[from].to_gpu[gpu];
     struct score score = {
         .gpu = gpu, .distance = distance, .hops = way->n_links, .gbps = (int)way->gbps};
     if (nic != NEVER) {
         score.nic_hops = topo->nics[nic].to_gpu[gpu].n_links;
         score.nic_gbps = (int)topo->nics[nic].to_gpu[gpu].gbps;
-        const struct tccl_link *up = &topo->links[topo->gpus[gpu].up];
+        const struct tccl_topo_link *up = &topo->links[topo->gpus[gpu].up];
         score.slot = (int)fminf(up->gbps, topo->links[up->back].gbps); /* left of its own link */
     }
     return score;
@@ -270,7 +271,7 @@ static void leave(struct search *search, int gpu, struct spot spot)
     /* A balanced tree uses the NIC from its first two GPUs, at half of the rate each. */
     after.to_nic = now->pattern == BALANCED_TREE && spot.step == 0 ? 1 : NEVER;
     for (int i = 0; i < count; i++) {
-        const struct tccl_way *way = &topo->gpus[gpu].to_nic[nics[i]];
+        const struct tccl_topo_way *way = &topo->gpus[gpu].to_nic[nics[i]];
         if (!may_leave_by(now, topo->nccl, nics[i], spot.step) ||
             !near_enough(now, way, &topo->nics[nics[i]].to_gpu[gpu], now->far_nics) ||
             !take(search, way, true, gbps))
@@ -302,7 +303,7 @@ static void close_ring(struct search *search, int gpu, struct spot spot)
 {
     struct tccl_topo *topo = search->topo;
     int first = search->now.gpus[search->now.n_channels][0];
-    const struct tccl_way *way = &topo->gpus[gpu].to_gpu[first];
+    const struct tccl_topo_way *way = &topo->gpus[gpu].to_gpu[first];
     float gbps = search->now.gbps_gpus;
     if (way->far > search->now.far_gpus || !take(search, way, true, gbps))
         return;
@@ -328,8 +329,8 @@ static struct spot first_spot(const struct search *search, enum order order)
 static void start_at_fast_gpus(struct search *search, int nic)
 {
     const struct tccl_topo *topo = search->topo;
-    const struct tccl_way *ways = topo->nics[nic].to_gpu;
-    int hops = TCCL_WAY_LINKS + 1;
+    const struct tccl_topo_way *ways = topo->nics[nic].to_gpu;
+    int hops = TCCL_TOPO_WAY + 1;
     float gbps = 0;
     for (int i = 0; i < topo->n_gpus; i++) {
         if (ways[i].gbps > gbps || (ways[i].gbps == gbps && ways[i].n_links < hops))
@@ -518,7 +519,7 @@ static int least_sm(const struct tccl_topo *topo)
     return least;
 }
 
-static void widen(const struct tccl_way *way, int *near, int *far)
+static void widen(const struct tccl_topo_way *way, int *near, int *far)
 {
     *near = way->far < *near ? way->far : *near;
     *far = way->far > *far ? way->far : *far;
@@ -722,7 +723,7 @@ static void find_graph(struct search *search, int pattern, int least, int most)
     limits.most = limits.total = 0;
     for (int a = 0; a < topo->n_gpus; a++) {
         const struct tccl_topo_gpu *gpu = &topo->gpus[a];
-        const struct tccl_way *ways = closed ? gpu->to_gpu : gpu->to_nic;
+        const struct tccl_topo_way *ways = closed ? gpu->to_gpu : gpu->to_nic;
         for (int i = 0; i < (closed ? topo->n_gpus : topo->n_nics); i++)
             if (ways[i].n_links > 0)
                 limits.most = fmaxf(limits.most, ways[i].gbps);

@@ -94,8 +94,9 @@ static int add_links(struct tccl_topo *topo, float gbps, bool pci)
         return -1;
     topo->n_links += 2;
     topo->links[there] =
-        (struct tccl_link){.gbps = gbps, .pci = pci, .back = (uint16_t)(there + 1)};
-    topo->links[there + 1] = (struct tccl_link){.gbps = gbps, .pci = pci, .back = (uint16_t)there};
+        (struct tccl_topo_link){.gbps = gbps, .pci = pci, .back = (uint16_t)(there + 1)};
+    topo->links[there + 1] =
+        (struct tccl_topo_link){.gbps = gbps, .pci = pci, .back = (uint16_t)there};
     return there;
 }
 
@@ -290,9 +291,9 @@ static int climb(const struct tree *tree, int place, int line[static PLACES])
     return count;
 }
 
-static int add_step(const struct tccl_topo *topo, int link, struct tccl_way *way)
+static int add_step(const struct tccl_topo *topo, int link, struct tccl_topo_way *way)
 {
-    if (way->n_links == TCCL_WAY_LINKS)
+    if (way->n_links == TCCL_TOPO_WAY)
         return -1;
     way->gbps = fminf(way->gbps, topo->links[link].gbps);
     way->links[way->n_links++] = (uint16_t)link;
@@ -311,12 +312,12 @@ static bool has_switch_below(const int *line, int length)
 /* The way up from one device and down to the other. meet_below: a common switch is a short cut;
  * otherwise the way goes through the CPU. Returns 0, or -1 if it has too many links. */
 static int find_way(const struct tree *tree, const struct tccl_topo *topo, int from, int to,
-                    bool meet_below, struct tccl_way *way)
+                    bool meet_below, struct tccl_topo_way *way)
 {
     int up[PLACES], down[PLACES];
     int n_up = climb(tree, from, up), n_down = climb(tree, to, down);
     int cpu_from = up[n_up - 1], cpu_to = down[n_down - 1];
-    *way = (struct tccl_way){.gbps = SAME_GBPS, .far = TCCL_FAR_SAME};
+    *way = (struct tccl_topo_way){.gbps = SAME_GBPS, .far = TCCL_FAR_SAME};
     if (from == to)
         return 0;
     while (meet_below && n_up > 1 && n_down > 1 && up[n_up - 2] == down[n_down - 2]) {
@@ -376,7 +377,7 @@ bool tccl_topo_p2p(const struct tccl_topo *topo, const struct tccl_machine *mach
 static bool has_faster_nic(const struct tccl_topo *topo, int gpu, float than)
 {
     for (int i = 0; i < topo->n_nics; i++) {
-        const struct tccl_way *way = &topo->gpus[gpu].to_nic[i];
+        const struct tccl_topo_way *way = &topo->gpus[gpu].to_nic[i];
         if (way->far <= TCCL_FAR_SWITCHES && way->gbps > than)
             return true;
     }
@@ -394,7 +395,7 @@ static int find_gpu_ways(const struct tccl_machine *machine, const struct tree *
 {
     for (int a = 0; a < topo->n_gpus; a++)
         for (int b = 0; b < topo->n_gpus; b++) {
-            struct tccl_way *way = &topo->gpus[a].to_gpu[b];
+            struct tccl_topo_way *way = &topo->gpus[a].to_gpu[b];
             int from = FIRST_GPU + topo->gpus[a].index, to = FIRST_GPU + topo->gpus[b].index;
             if (find_way(tree, topo, from, to, true, way) != 0)
                 return -1;
@@ -424,7 +425,7 @@ static int find_nic_ways(const struct tree *tree, struct tccl_topo *topo, bool d
 }
 
 /* Of `count` ways, those of the highest rate, of these the nearest. Returns how many. */
-static int best_ways(const struct tccl_way *ways, int count, int best[])
+static int best_ways(const struct tccl_topo_way *ways, int count, int best[])
 {
     int found = 0, far = TCCL_FAR_UNREACHABLE;
     float gbps = 0;

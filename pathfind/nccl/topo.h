@@ -19,10 +19,10 @@ enum tccl_far {
     TCCL_FAR_UNREACHABLE = 11, /* not used here */
 };
 
-enum { TCCL_TOPO_LINKS = 512, TCCL_WAY_LINKS = 80 };
+enum { TCCL_TOPO_LINKS = 512, TCCL_TOPO_WAY = 80 };
 
 /* One direction. */
-struct tccl_link {
+struct tccl_topo_link {
     float gbps; /* remaining rate; the search takes and gives back */
     bool pci;
     bool to_intel;   /* ends at an Intel CPU */
@@ -31,11 +31,11 @@ struct tccl_link {
 };
 
 /* The links from one device to another. */
-struct tccl_way {
+struct tccl_topo_way {
     uint8_t far; /* enum tccl_far */
     uint8_t n_links;
     float gbps; /* of the slowest link */
-    uint16_t links[TCCL_WAY_LINKS];
+    uint16_t links[TCCL_TOPO_WAY];
 };
 
 struct tccl_topo_gpu {
@@ -43,14 +43,14 @@ struct tccl_topo_gpu {
     int sm;
     float slot; /* GB/s of its own link */
     int up;     /* index of that link; its back leads down */
-    struct tccl_way to_gpu[TCCL_MAX_GPUS], to_nic[TCCL_MAX_NICS];
+    struct tccl_topo_way to_gpu[TCCL_MAX_GPUS], to_nic[TCCL_MAX_NICS];
 };
 
 struct tccl_topo_nic {
     int index; /* in the machine */
     float gbps;
     int nearest; /* the GPU with which channels begin, -1: none */
-    struct tccl_way to_gpu[TCCL_MAX_GPUS];
+    struct tccl_topo_way to_gpu[TCCL_MAX_GPUS];
 };
 
 struct tccl_topo {
@@ -59,7 +59,7 @@ struct tccl_topo {
     int n_gpus, n_nics, n_links;
     struct tccl_topo_gpu gpus[TCCL_MAX_GPUS];
     struct tccl_topo_nic nics[TCCL_MAX_NICS];
-    struct tccl_link links[TCCL_TOPO_LINKS];
+    struct tccl_topo_link links[TCCL_TOPO_LINKS];
 };
 
 /* The topology of a communicator with one process per GPU of `all`, in ascending order, by a

@@ -26,9 +26,9 @@ struct tccl_provenance {
     char source[TCCL_NAME];
     char model[TCCL_JSON_HASH]; /* hash of the model's JSON; "" without a model */
     char conditions[TCCL_CONDITIONS];
-    struct tccl_system system; /* under which it was last measured */
-    struct tccl_links links;   /* likewise */
-    struct tccl_alike alike;   /* sets that have their tables from others */
+    struct tccl_system system;       /* under which it was last measured */
+    struct tccl_trained_links links; /* likewise */
+    struct tccl_alike alike;         /* sets that have their tables from others */
 };
 
 struct tccl_loaded {

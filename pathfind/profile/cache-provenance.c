@@ -33,7 +33,7 @@ static int parse(const json_t *json, const struct tccl_machine *machine,
         tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
         return -1;
     tccl_system_from_json(json_object_get(json, "system"), &from->system);
-    tccl_links_from_json(json_object_get(json, "links"), &from->links);
+    tccl_trained_from_json(json_object_get(json, "links"), &from->links);
     if (machine &&
         tccl_alike_from_json(json_object_get(json, "alike"), machine, &from->alike, err) != 0)
         return -1;
@@ -69,7 +69,7 @@ int tccl_provenance_write(const char *folder, const struct tccl_provenance *from
                   from->model[0] ? from->model : NULL, "conditions",
                   from->conditions[0] ? from->conditions : NULL, "system",
                   measured ? tccl_system_to_json(&from->system) : NULL, "links",
-                  from->links.n > 0 ? tccl_links_to_json(&from->links) : NULL, "alike",
+                  from->links.n > 0 ? tccl_trained_to_json(&from->links) : NULL, "alike",
                   from->alike.n > 0 ? tccl_alike_to_json(&from->alike) : NULL, "created",
                   (json_int_t)time(NULL), "by", "slurm-tccl " TCCL_VERSION);
     if (!json)

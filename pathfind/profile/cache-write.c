@@ -186,7 +186,7 @@ int tccl_profile_set_alike(struct tccl_profile *profile, const struct tccl_alike
     return tccl_provenance_write(profile->folder, &profile->from, err);
 }
 
-int tccl_profile_set_links(struct tccl_profile *profile, const struct tccl_links *links,
+int tccl_profile_set_links(struct tccl_profile *profile, const struct tccl_trained_links *links,
                            struct tccl_error *err)
 {
     if (check_writable(profile, err) != 0)

@@ -148,7 +148,7 @@ const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile
     return &profile->from.system;
 }
 
-const struct tccl_links *tccl_profile_links(const struct tccl_profile *profile)
+const struct tccl_trained_links *tccl_profile_links(const struct tccl_profile *profile)
 {
     return &profile->from.links;
 }

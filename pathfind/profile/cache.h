@@ -34,30 +34,31 @@ void tccl_system_from_json(const json_t *json, struct tccl_system *system);
 
 /* ---- trained-links.c: how the links of a machine were trained while it was measured. */
 
-enum { TCCL_LINKS = 128 };
+enum { TCCL_TRAINED_LINKS = 128 };
 
 /* The link above a GPU, a NIC or a bridge. */
-struct tccl_link {
+struct tccl_trained_link {
     char busid[TCCL_BUSID];
     int lanes;  /* 1 to 32 */
     double gts; /* GT/s, 2.5 to 256 */
 };
 
 /* Zero-initialise: nothing is known. */
-struct tccl_links {
+struct tccl_trained_links {
     int n;
-    struct tccl_link list[TCCL_LINKS];
+    struct tccl_trained_link list[TCCL_TRAINED_LINKS];
 };
 
 /* One more, where there is room. */
-void tccl_links_add(struct tccl_links *links, const char *busid, int lanes, double gts);
+void tccl_trained_add(struct tccl_trained_links *links, const char *busid, int lanes, double gts);
 /* NULL: nothing is known of it. */
-const struct tccl_link *tccl_links_find(const struct tccl_links *links, const char *busid);
+const struct tccl_trained_link *tccl_trained_find(const struct tccl_trained_links *links,
+                                                  const char *busid);
 
 /* {"0000:15:00.0": [16, 32.0], …}: lanes, GT/s; NULL without memory. */
-json_t *tccl_links_to_json(const struct tccl_links *links);
+json_t *tccl_trained_to_json(const struct tccl_trained_links *links);
 /* What is missing, or can't be, is left out. */
-void tccl_links_from_json(const json_t *json, struct tccl_links *links);
+void tccl_trained_from_json(const json_t *json, struct tccl_trained_links *links);
 
 /* ---- profiles */
 
@@ -89,7 +90,7 @@ const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile
 /* How its links were trained while it was measured, each at its best; none for a model, or where it
  * isn't known.
  */
-const struct tccl_links *tccl_profile_links(const struct tccl_profile *profile);
+const struct tccl_trained_links *tccl_profile_links(const struct tccl_profile *profile);
 
 /* When a set was last measured; 0: never. */
 time_t tccl_profile_time(const struct tccl_profile *profile);
@@ -177,7 +178,7 @@ int tccl_profile_set_alike(struct tccl_profile *profile, const struct tccl_alike
 /* Links as they were while the profile (opened with create) was measured. Returns 0, or -1 with
  * err.
  */
-int tccl_profile_set_links(struct tccl_profile *profile, const struct tccl_links *links,
+int tccl_profile_set_links(struct tccl_profile *profile, const struct tccl_trained_links *links,
                            struct tccl_error *err);
 
 /* Appends a measured set (profile opened with create). Returns 0, or -1 with err. */

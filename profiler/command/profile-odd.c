@@ -49,11 +49,11 @@ void profile_watch_links(const char *root)
 
 void profile_keep_links(struct tccl_profile *profile)
 {
-    struct tccl_links links = *tccl_profile_links(profile);
+    struct tccl_trained_links links = *tccl_profile_links(profile);
     struct tccl_error err = {0};
     for (int i = 0; i < watch.count; i++)
-        tccl_links_add(&links, watch.links[i].busid, watch.links[i].best.lanes,
-                       watch.links[i].best.gts);
+        tccl_trained_add(&links, watch.links[i].busid, watch.links[i].best.lanes,
+                         watch.links[i].best.gts);
     if (links.n > 0 && tccl_profile_set_links(profile, &links, &err) != 0)
         fprintf(stderr, "tccl: note: how links were trained is not kept: %s\n", err.text);
 }

@@ -419,7 +419,7 @@ int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_erro
         for (int gpu = 0; gpu < machine->n_gpus; gpu++)
             machine->gpudirect[nic][gpu] = reader->nic_gdr[nic] && reader->gpu_gdr[gpu];
     const struct tccl_tally *nics = &reader->virtual_nics;
-    char others[TCCL_OTHERS];
+    char others[TCCL_TALLY_TEXT];
     if (nics->count > 0)
         tccl_scene_note(reader->scene, "NIC %s%s: without a PCI device, left out", nics->first,
                         tccl_tally_others(nics, others));

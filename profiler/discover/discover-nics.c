@@ -141,7 +141,7 @@ struct left_out {
 
 static void say_left_out(struct tccl_scene *scene, const struct tccl_tally *tally, const char *why)
 {
-    char others[TCCL_OTHERS];
+    char others[TCCL_TALLY_TEXT];
     if (tally->count > 0)
         tccl_scene_note(scene, "NIC %s%s left out: %s", tally->first,
                         tccl_tally_others(tally, others), why);
@@ -230,7 +230,7 @@ int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
         keep(scene, &nics[i]);
     }
     /* Rates that nobody knows: one note for those that are alike. */
-    char others[TCCL_OTHERS];
+    char others[TCCL_TALLY_TEXT];
     for (int i = 0; i < count; i++) {
         struct tccl_tally alike = {0};
         bool said = false;

@@ -33,8 +33,8 @@ void tccl_scene_note(struct tccl_scene *scene, const char *format, ...)
 
 void tccl_tally_add(struct tccl_tally *tally, const char *name);
 /* "", " and another", " and 3 others": what follows the first name. */
-enum { TCCL_OTHERS = 32 };
-const char *tccl_tally_others(const struct tccl_tally *tally, char text[static TCCL_OTHERS]);
+enum { TCCL_TALLY_TEXT = 32 };
+const char *tccl_tally_others(const struct tccl_tally *tally, char text[static TCCL_TALLY_TEXT]);
 
 /* "0000:21:00.0" of a PCI device or bridge. */
 void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID]);

@@ -36,11 +36,11 @@ void tccl_tally_add(struct tccl_tally *tally, const char *name)
         snprintf(tally->first, sizeof(tally->first), "%s", name);
 }
 
-const char *tccl_tally_others(const struct tccl_tally *tally, char text[static TCCL_OTHERS])
+const char *tccl_tally_others(const struct tccl_tally *tally, char text[static TCCL_TALLY_TEXT])
 {
     if (tally->count < 3)
         return tally->count < 2 ? "" : " and another";
-    snprintf(text, TCCL_OTHERS, " and %d others", tally->count - 1);
+    snprintf(text, TCCL_TALLY_TEXT, " and %d others", tally->count - 1);
     return text;
 }
 
@@ -106,7 +106,7 @@ static void note_unplaced(struct tccl_scene *scene)
     const struct tccl_machine *machine = scene->machine;
     struct tccl_tally unplaced = {0};
     const char *kind = "NIC";
-    char others[TCCL_OTHERS];
+    char others[TCCL_TALLY_TEXT];
     for (int i = 0; i < machine->n_gpus; i++)
         if (scene->gpu_unplaced[i]) {
             kind = "GPU";

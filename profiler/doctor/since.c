@@ -59,9 +59,10 @@ struct was {
 };
 
 static struct was was_of(const struct tccl_doctor_device *device,
-                         const struct tccl_doctor_rate *rate, const struct tccl_links *links)
+                         const struct tccl_doctor_rate *rate,
+                         const struct tccl_trained_links *links)
 {
-    const struct tccl_link *link = links ? tccl_links_find(links, device->busid) : NULL;
+    const struct tccl_trained_link *link = links ? tccl_trained_find(links, device->busid) : NULL;
     if (!link)
         return (struct was){rate->lanes_most, rate->gts_most, false};
     return (struct was){link->lanes, device->kind == TCCL_DOCTOR_GPU ? rate->gts_most : link->gts,

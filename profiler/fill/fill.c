@@ -133,7 +133,7 @@ static int again_in_time(void *context, const struct tccl_set *set, struct tccl_
 {
     struct fill *fill = context;
     return stop(fill, 0) ? tccl_fail(err, "stopped")
-                         : tccl_run_meter_again(&fill->meter, set, TCCL_MEASURED, out, err);
+                         : tccl_run_meter_again(&fill->meter, set, TCCL_MEASURED_MOST, out, err);
 }
 
 /* How much measurements of one set differ, by some that are measured twice. */
@@ -147,7 +147,7 @@ static int learn_noise(struct fill *fill, struct tccl_error *err)
     for (int i = 0; i < count && rc == 0 && !stop(fill, 0); i += step)
         if (tccl_backend_can(fill->backend, &sets[i], NULL) == 0)
             rc = tccl_run_meter_measure(&fill->meter, &sets[i], &out, err) != 0 ||
-                 tccl_run_meter_again(&fill->meter, &sets[i], TCCL_MEASURED, &out, err) != 0;
+                 tccl_run_meter_again(&fill->meter, &sets[i], TCCL_MEASURED_MOST, &out, err) != 0;
     if (count < 0 || rc != 0)
         return -1;
     fill->deviation = fmin(tccl_setmap_deviation(&fill->meter.sets, sets, count), MOST_DIFFER);

@@ -67,7 +67,7 @@ static int measure(struct work *work, const struct tccl_set *set, bool *collapse
     *collapses = tccl_oddity_collapses(&meter->sets, set, out.gbps);
     if (!*collapses)
         return 0;
-    if (tccl_run_meter_again(meter, set, TCCL_MEASURED, &out, err) != 0)
+    if (tccl_run_meter_again(meter, set, TCCL_MEASURED_MOST, &out, err) != 0)
         return -1;
     *collapses =
         tccl_oddity_collapses(&meter->sets, set, tccl_setmap_find(&meter->sets, set)->best.gbps);

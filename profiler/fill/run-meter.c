@@ -166,7 +166,7 @@ static int measure_for_search(void *context, const struct tccl_set *set,
 static int again_for_search(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                             struct tccl_error *err)
 {
-    return tccl_run_meter_again(context, set, TCCL_MEASURED, out, err);
+    return tccl_run_meter_again(context, set, TCCL_MEASURED_MOST, out, err);
 }
 
 static int settle_for_search(void *context, const struct tccl_set *set,

@@ -12,11 +12,11 @@
  * - A set that gives no bandwidth is tried TCCL_TRIES times, then given up for this run. The next
  *   run tries it again.
  * - After TCCL_FAILURES given up in a row the run ends: the fault is not in the sets.
- * - A set on which much depends is measured TCCL_MEASURED times at most, in all runs together; what
- *   is chosen in the end, and NCCL's own, TCCL_VALUES times (search/setmap.h). The search says
+ * - A set on which much depends is measured TCCL_MEASURED_MOST times at most, in all runs together;
+ * what is chosen in the end, and NCCL's own, TCCL_VALUES times (search/setmap.h). The search says
  * which (search/search-meter.h, search/settle.c).
  * - A set that seems to have drifted is measured TCCL_TRIES times before that is believed. */
-enum { TCCL_TRIES = 3, TCCL_FAILURES = 10, TCCL_MEASURED = 2 };
+enum { TCCL_TRIES = 3, TCCL_FAILURES = 10, TCCL_MEASURED_MOST = 2 };
 
 /* Asks the back end, at most tries times, until it gives a bandwidth. Returns 0 with *out, which
  * carries the back end's marks (failed: no bandwidth, *why says why not); -1 with err if the back

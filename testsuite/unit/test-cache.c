@@ -437,19 +437,20 @@ TEARDOWN
 TEST(links)
 {
     struct tccl_profile *profile;
-    struct tccl_links links = {0}, many = {0};
+    struct tccl_trained_links links = {0}, many = {0};
     const char *folder = check_at("links");
-    tccl_links_add(&links, "0000:15:00.0", 16, 32);
-    tccl_links_add(&links, "0000:73:00.0", 8, 2.5);
-    tccl_links_add(&links, "0000:15:00.0", 8, 32); /* a later run, at half of it: the best counts */
-    tccl_links_add(&links, "0000:73:00.0", 4, 2.5);
-    tccl_links_add(&links, "0000:74:00.0", 0, 32);
-    tccl_links_add(&links, "0000:75:00.0", 16, NAN);
-    tccl_links_add(&links, "0000:76:00.0 and more", 16, 32);
+    tccl_trained_add(&links, "0000:15:00.0", 16, 32);
+    tccl_trained_add(&links, "0000:73:00.0", 8, 2.5);
+    tccl_trained_add(&links, "0000:15:00.0", 8,
+                     32); /* a later run, at half of it: the best counts */
+    tccl_trained_add(&links, "0000:73:00.0", 4, 2.5);
+    tccl_trained_add(&links, "0000:74:00.0", 0, 32);
+    tccl_trained_add(&links, "0000:75:00.0", 16, NAN);
+    tccl_trained_add(&links, "0000:76:00.0 and more", 16, 32);
     CHECK_INT(links.n, 2);
-    for (int i = 0; i < 2 * TCCL_LINKS; i++)
-        tccl_links_add(&many, check_printf("ffff:%02x:%02x.7", i % 256, i / 256), 16, 128);
-    CHECK_INT(many.n, TCCL_LINKS);
+    for (int i = 0; i < 2 * TCCL_TRAINED_LINKS; i++)
+        tccl_trained_add(&many, check_printf("ffff:%02x:%02x.7", i % 256, i / 256), 16, 128);
+    CHECK_INT(many.n, TCCL_TRAINED_LINKS);
     CHECK_OK(tccl_profile_create(folder, machine_of("amd-4gpu"), "cuda", NULL, &profile, ERR));
     CHECK_INT(tccl_profile_links(profile)->n, 0);
     CHECK_OK(tccl_profile_set_links(profile, &many, ERR));
@@ -457,10 +458,10 @@ TEST(links)
     const char *id = check_intern(tccl_profile_id(profile));
     tccl_profile_close(profile);
     CHECK_OK(tccl_profile_open(folder, id, &profile, ERR));
-    const struct tccl_links *read = tccl_profile_links(profile);
-    const struct tccl_link *link = tccl_links_find(read, "0000:73:00.0");
+    const struct tccl_trained_links *read = tccl_profile_links(profile);
+    const struct tccl_trained_link *link = tccl_trained_find(read, "0000:73:00.0");
     CHECK_INT(read->n, 2);
-    CHECK(link && link->lanes == 8 && link->gts == 2.5 && !tccl_links_find(read, "0000:74:00.0"));
+    CHECK(link && link->lanes == 8 && link->gts == 2.5 && !tccl_trained_find(read, "0000:74:00.0"));
     CHECK(tccl_profile_set_links(profile, &links, ERR) == -1); /* not open for writing */
     tccl_profile_close(profile);
     check_remove(folder);
@@ -474,9 +475,9 @@ TEST(links)
                                       "{\"0000:15:00.0/../../..\": [16, 32]}"};
     for (size_t i = 0; i < COUNT(odd); i++) {
         cleanup_json json_t *json = json_loads(odd[i], JSON_DECODE_ANY, NULL);
-        struct tccl_links found;
+        struct tccl_trained_links found;
         CHECK(json != NULL);
-        tccl_links_from_json(json, &found);
+        tccl_trained_from_json(json, &found);
         CHECK_INT(found.n, 0);
     }
 }

@@ -1068,7 +1068,7 @@ TEST_TCP(peers)
                                        {.node = "n7", .host = "localhost"}};
     conf.peers = peers;
     conf.n_peers = COUNT(peers);
-    daemon_.names = pool_new(daemon_.base, 1, 4, ERR);
+    daemon_.names = threads_new(daemon_.base, 1, 4, ERR);
     CHECK(!is_trusted("198.51.100.5") && !is_trusted("127.0.0.1"));
     struct peer_trust *trust = peer_trust_new(&daemon_);
     CHECK(is_trusted("198.51.100.5") && !is_trusted("198.51.100.6"));
@@ -1079,7 +1079,7 @@ TEST_TCP(peers)
     peer_trust_reloaded(trust); /* with a lookup under way */
     settle();
     peer_trust_free(trust);
-    pool_free(daemon_.names, PATIENCE_MS);
+    threads_free(daemon_.names, PATIENCE_MS);
     conf.n_peers = 0;
 }
 

@@ -370,7 +370,7 @@ static long ask_again(int times, double *gbps)
     struct tccl_set set = parse_set("g0>m0 g1>m0");
     CHECK_OK(tccl_run_meter_open(&meter, backend, profile, &progress, ERR));
     for (int i = 0; i < times; i++)
-        CHECK_OK(tccl_run_meter_again(&meter, &set, TCCL_MEASURED, &out, ERR));
+        CHECK_OK(tccl_run_meter_again(&meter, &set, TCCL_MEASURED_MOST, &out, ERR));
     CHECK_OK(tccl_run_meter_measure(&meter, &set, &out, ERR));
     *gbps = out.gbps;
     long calls = rough.calls;

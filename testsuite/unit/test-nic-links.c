@@ -27,7 +27,7 @@ static void hear_line(const char *fmt, ...)
 #define log_line hear_line
 #define metrics_worse(metrics, links, devices) (void)(metrics)
 #define own_links(own, down) (void)(own)
-#define pool_submit(pool, run, done, task) ((void)(run), submitted++, 0)
+#define threads_submit(pool, run, done, task) ((void)(run), submitted++, 0)
 #define tccl_now_ms() clock_ms
 #include "tccld/join/nic-links.c"
 #undef tccl_now_ms

@@ -303,9 +303,9 @@ static int bridge_with(const struct reader *reader, tccl_bus bus)
 
 /* Four links by a pair's own way, which is as short as that through the CPU; three, where the NIC's
  * own bridge is linked (-1 in place of the way's). */
-static struct tccl_way along(struct reader *reader, const int links[4])
+static struct tccl_topo_way along(struct reader *reader, const int links[4])
 {
-    struct tccl_way way = {.gbps = SAME_GBPS, .far = TCCL_FAR_SWITCHES};
+    struct tccl_topo_way way = {.gbps = SAME_GBPS, .far = TCCL_FAR_SWITCHES};
     for (int i = 0; i < 4; i++)
         if (links[i] >= 0)
             CHECK_INT(add_step(&reader->topo, links[i], &way), 0);
@@ -336,7 +336,7 @@ static void use_nic_way(struct reader *reader, int nic, int gpu, int down, int l
         up = reader->tree.places[nic].up;
     for (int i = 0; i < topo->n_gpus; i++)
         for (int j = 0; j < topo->n_nics; j++) {
-            struct tccl_way *to = &topo->gpus[i].to_nic[j], *from = &topo->nics[j].to_gpu[i];
+            struct tccl_topo_way *to = &topo->gpus[i].to_nic[j], *from = &topo->nics[j].to_gpu[i];
             int slot = reader->tree.places[gpu].up;
             if (FIRST_GPU + topo->gpus[i].index != gpu || FIRST_NIC + topo->nics[j].index != nic)
                 continue;

@@ -154,10 +154,10 @@ TEST(gone)
 static const char *measured_with(int lanes, double gbps)
 {
     const struct tccl_machine *machine = machine_of(name);
-    struct tccl_links links = {0};
+    struct tccl_trained_links links = {0};
     struct tccl_profile *profile;
     if (lanes > 0)
-        tccl_links_add(&links, machine->gpus[0].busid, lanes, 2.5); /* it was at rest */
+        tccl_trained_add(&links, machine->gpus[0].busid, lanes, 2.5); /* it was at rest */
     check_remove(check_at("measured"));
     MUST(tccl_profile_create(check_at("measured"), machine, "cuda", NULL, &profile, ERR));
     MUST(tccl_profile_claim(profile, "kernel copies", ERR));

@@ -94,7 +94,7 @@ static void await(const char *text)
 static void find(const char *node, const char *squeue, char text[static INET6_ADDRSTRLEN])
 {
     static struct tccl_conf conf;
-    struct pool *pool = pool_new(base, 1, 16, ERR);
+    struct threads *pool = threads_new(base, 1, 16, ERR);
     struct resolver *resolver = resolver_new(pool);
     conf = (struct tccl_conf){.port = 8517};
     strcpy(conf.node, "n1");
@@ -107,7 +107,7 @@ static void find(const char *node, const char *squeue, char text[static INET6_AD
     *text = '\0';
     resolver_find(resolver, &conf, node, on_found, text);
     await(text);
-    CHECK_INT(pool_free(pool, 60000), 0);
+    CHECK_INT(threads_free(pool, 60000), 0);
     resolver_free(resolver);
 }
 

@@ -15,7 +15,7 @@
 
 enum { TCCL_TRACE_SAMPLES = 1024 }; /* even */
 
-struct tccl_sample {
+struct tccl_trace_sample {
     int64_t time;   /* nanoseconds of CLOCK_MONOTONIC */
     uint64_t bytes; /* moved since the start */
 };
@@ -23,8 +23,8 @@ struct tccl_sample {
 /* samples[0] is the start, last the end; what was said in between is thinned out evenly. */
 struct tccl_trace {
     uint32_t count, stride, skipped;
-    struct tccl_sample last;
-    struct tccl_sample samples[TCCL_TRACE_SAMPLES];
+    struct tccl_trace_sample last;
+    struct tccl_trace_sample samples[TCCL_TRACE_SAMPLES];
 };
 
 void tccl_trace_begin(struct tccl_trace *trace, int64_t time);

@@ -8,12 +8,12 @@ void tccl_trace_begin(struct tccl_trace *trace, int64_t time)
     trace->count = 1;
     trace->stride = 1;
     trace->skipped = 0;
-    trace->samples[0] = trace->last = (struct tccl_sample){time, 0};
+    trace->samples[0] = trace->last = (struct tccl_trace_sample){time, 0};
 }
 
 void tccl_trace_add(struct tccl_trace *trace, int64_t time, uint64_t bytes)
 {
-    trace->last = (struct tccl_sample){time, bytes};
+    trace->last = (struct tccl_trace_sample){time, bytes};
     if (bytes == 0) {
         trace->samples[0] = trace->last;
         return;
@@ -44,8 +44,8 @@ double tccl_trace_bytes(const struct tccl_trace *trace, int64_t time)
         else
             high = middle;
     }
-    struct tccl_sample from = trace->samples[low];
-    struct tccl_sample to = high < trace->count ? trace->samples[high] : trace->last;
+    struct tccl_trace_sample from = trace->samples[low];
+    struct tccl_trace_sample to = high < trace->count ? trace->samples[high] : trace->last;
     return (double)from.bytes + (double)(to.bytes - from.bytes) * (double)(time - from.time) /
                                     (double)(to.time - from.time);
 }

@@ -35,7 +35,7 @@ TAILQ_HEAD(job_list, job);
 
 struct jobs {
     struct daemon *daemon;
-    struct pool *pool;
+    struct threads *pool;
     struct job_list list; /* the oldest first */
     int count, waiting;
     int64_t pause_ms; /* until then nobody is asked */
@@ -59,7 +59,7 @@ struct jobs *jobs_new(struct daemon *daemon, struct tccl_error *err)
         return tccl_fail_null(err, "out of memory");
     jobs->daemon = daemon;
     TAILQ_INIT(&jobs->list);
-    jobs->pool = pool_new(daemon->base, 1, JOBS_MOST, err);
+    jobs->pool = threads_new(daemon->base, 1, JOBS_MOST, err);
     if (jobs->pool)
         return jobs;
     free(jobs);
@@ -103,7 +103,7 @@ void jobs_free(struct jobs *jobs)
     jobs->pause_ms = INT64_MAX;
     TAILQ_FOREACH(job, &jobs->list, link)
     answer_all(job, NULL);
-    if (pool_free(jobs->pool, 0) != 0)
+    if (threads_free(jobs->pool, 0) != 0)
         return; /* a thread uses it until the end of the process */
     while ((job = TAILQ_FIRST(&jobs->list)))
         drop(job);
@@ -191,7 +191,7 @@ static int begin(struct job *job)
     task->job = job->id;
     task->deadline = tccl_now_ms() + JOBS_ASK_MS;
     strcpy(task->program, jobs->daemon->conf->squeue);
-    if (pool_submit(jobs->pool, ask, answered, task) != 0) {
+    if (threads_submit(jobs->pool, ask, answered, task) != 0) {
         free(task);
         return -1;
     }

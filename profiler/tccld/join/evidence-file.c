@@ -20,7 +20,7 @@ enum { FILE_MOST = 4 << 20, STOP_MS = 1000 };
 
 struct evidence {
     struct daemon *daemon;
-    struct pool *pool;
+    struct threads *pool;
     struct event *save;
     struct evidence_table *table; /* NULL: it has not been read yet */
     bool ending;
@@ -184,7 +184,7 @@ static void save(struct evidence *evidence)
     if (!evidence->copy)
         return;
     *evidence->copy = *evidence->table;
-    if (pool_submit(evidence->pool, run_write, on_written, evidence) != 0)
+    if (threads_submit(evidence->pool, run_write, on_written, evidence) != 0)
         free(tccl_steal(evidence->copy));
 }
 
@@ -204,12 +204,12 @@ struct evidence *evidence_new(struct daemon *daemon, struct tccl_error *err)
         evidence->daemon = daemon;
         snprintf(evidence->path, sizeof(evidence->path), "%s/evidence.json",
                  daemon->conf->state_dir);
-        evidence->pool = pool_new(daemon->base, 1, 2, err);
+        evidence->pool = threads_new(daemon->base, 1, 2, err);
         evidence->save = evtimer_new(daemon->base, on_time, evidence);
         evidence->copy = calloc(1, sizeof(*evidence->copy));
     }
     if (evidence && evidence->pool && evidence->save && evidence->copy &&
-        pool_submit(evidence->pool, run_read, on_read, evidence) == 0)
+        threads_submit(evidence->pool, run_read, on_read, evidence) == 0)
         return evidence;
     evidence_free(evidence);
     return tccl_fail_null(err, "out of memory");
@@ -223,7 +223,7 @@ void evidence_free(struct evidence *evidence)
     evidence->ending = true;
     if (late && !evidence->copy)
         save(evidence);
-    if (evidence->pool && pool_free(evidence->pool, STOP_MS) != 0)
+    if (evidence->pool && threads_free(evidence->pool, STOP_MS) != 0)
         return; /* the thread uses it until the end of the process */
     daemon_drop(evidence->save);
     free(evidence->table);

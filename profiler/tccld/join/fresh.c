@@ -21,7 +21,7 @@ enum { STOP_MS = 100, NICE = 19, RECALL_MS = 60000 };
 
 struct fresh {
     struct daemon *daemon;
-    struct pool *pool;
+    struct threads *pool;
     struct own_wanted wanted; /* the thread's, while it searches, */
     struct tccl_setmap sets;  /* and this */
     struct tccl_model *model;
@@ -101,12 +101,12 @@ static void on_searched(void *task)
 
 void fresh_look(struct fresh *fresh)
 {
-    bool searches = fresh && pool_busy(fresh->pool) > 0;
+    bool searches = fresh && threads_busy(fresh->pool) > 0;
     if (searches)
         fresh->stale = !own_is_wanted(fresh->daemon->own, &fresh->wanted);
     if (!fresh || searches || !own_wants(fresh->daemon->own, &fresh->wanted))
         return;
-    if (pool_submit(fresh->pool, run_search, on_searched, fresh) != 0)
+    if (threads_submit(fresh->pool, run_search, on_searched, fresh) != 0)
         json_decref(tccl_steal(fresh->wanted.model));
 }
 
@@ -116,9 +116,9 @@ struct fresh *fresh_new(struct daemon *daemon, struct tccl_error *err)
     if (!fresh)
         return tccl_fail_null(err, "out of memory");
     fresh->daemon = daemon;
-    fresh->pool = pool_new(daemon->base, 1, 1, err);
+    fresh->pool = threads_new(daemon->base, 1, 1, err);
     if (fresh->pool) {
-        pool_be_nice(fresh->pool, NICE);
+        threads_be_nice(fresh->pool, NICE);
         return fresh;
     }
     fresh_free(fresh);
@@ -130,7 +130,7 @@ void fresh_free(struct fresh *fresh)
     if (!fresh)
         return;
     fresh->ending = true;
-    if (fresh->pool && pool_free(fresh->pool, STOP_MS) != 0)
+    if (fresh->pool && threads_free(fresh->pool, STOP_MS) != 0)
         return; /* the thread still has it */
     free(fresh);
 }

@@ -26,7 +26,7 @@ enum { SINCE_EVERY = 3 /* looks */, TWICE_MS = 1000, SAID_MS = 3600000 };
 struct nic_links {
     struct daemon *daemon;
     struct event *timer;
-    struct pool *pool;
+    struct threads *pool;
     struct nic_links_down down; /* the thread's, while it looks, */
     struct tccl_since since;    /* and this, where it is to look at that, too, by these */
     char machine[PATH_MAX], cache_dir[PATH_MAX];
@@ -185,7 +185,7 @@ static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument
     links->with_since = links->hurried || --links->until_since <= 0;
     snprintf(links->machine, sizeof(links->machine), "%s", links->daemon->conf->machine);
     snprintf(links->cache_dir, sizeof(links->cache_dir), "%s", links->daemon->conf->cache_dir);
-    links->looking = pool_submit(links->pool, run_look, on_looked, links) == 0;
+    links->looking = threads_submit(links->pool, run_look, on_looked, links) == 0;
     links->hurried = links->hurried && !links->looking;
 }
 
@@ -201,7 +201,7 @@ struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err)
     if (!links)
         return tccl_fail_null(err, "out of memory");
     links->daemon = daemon;
-    links->pool = pool_new(daemon->base, 1, 1, err);
+    links->pool = threads_new(daemon->base, 1, 1, err);
     links->timer = event_new(daemon->base, -1, EV_PERSIST, on_time, links);
     if (links->pool && links->timer && daemon_set(links->timer, PERIOD_MS) == 0) {
         on_time(-1, 0, links);
@@ -218,7 +218,7 @@ void nic_links_free(struct nic_links *links)
         return;
     links->ending = true;
     daemon_drop(links->timer);
-    if (links->pool && pool_free(links->pool, STOP_MS) != 0)
+    if (links->pool && threads_free(links->pool, STOP_MS) != 0)
         return; /* the thread still has it */
     free(links);
 }

@@ -40,7 +40,7 @@ struct asker {
 
 struct presence {
     struct daemon *daemon;
-    struct pool *pool;
+    struct threads *pool;
     struct look look;
     bool ending;
     unsigned heard;   /* of the looks at slurmd's list, */
@@ -190,7 +190,7 @@ static void answer_askers(struct presence *presence)
     for (int i = 0; i < presence->n_askers; i++) {
         struct asker *asker = &presence->askers[i];
         bool waits = !presence->ending &&
-                     (pool_busy(presence->pool) > 0 || (int)(presence->heard - asker->look) < 0);
+                     (threads_busy(presence->pool) > 0 || (int)(presence->heard - asker->look) < 0);
         if (waits) {
             presence->askers[kept++] = *asker;
             continue;
@@ -223,18 +223,18 @@ static void start(struct presence *presence)
     const struct tccl_conf *conf = presence->daemon->conf;
     const char *own = getenv("SLURM_CONF");
     struct look *look = &presence->look;
-    if (pool_busy(presence->pool) > 0)
+    if (threads_busy(presence->pool) > 0)
         return;
     snprintf(look->node, sizeof(look->node), "%s", conf->node);
     snprintf(look->conf, sizeof(look->conf), "%s", own ? own : "");
     look->slurm_user = presence->daemon->users.slurm;
-    pool_submit(presence->pool, run_look, on_looked, look);
+    threads_submit(presence->pool, run_look, on_looked, look);
 }
 
 static bool is_fresh(struct presence *presence)
 {
     const struct tccl_slurmd *slurmd = &presence->look.slurmd;
-    bool fresh = pool_busy(presence->pool) == 0 && presence->looked_ms &&
+    bool fresh = threads_busy(presence->pool) == 0 && presence->looked_ms &&
                  tccl_now_ms() < presence->looked_ms + FRESH_MS &&
                  (!slurmd->pid || tccl_slurmd_runs(slurmd));
     if (!fresh)
@@ -256,7 +256,7 @@ void presence_ask(struct daemon *daemon, struct connection *connection, json_t *
     struct presence *presence = daemon->presence;
     unsigned look = wants_gpus(message) ? slurm_gpus_look(daemon->gpus) : 0;
     bool fresh = is_fresh(presence);
-    if (!look && (fresh || pool_busy(presence->pool) == 0)) {
+    if (!look && (fresh || threads_busy(presence->pool) == 0)) {
         answer(presence, connection, message);
         return;
     }
@@ -274,7 +274,7 @@ struct presence *presence_new(struct daemon *daemon, struct tccl_error *err)
     if (!presence)
         return tccl_fail_null(err, "out of memory");
     presence->daemon = daemon;
-    presence->pool = pool_new(daemon->base, 1, 2, err);
+    presence->pool = threads_new(daemon->base, 1, 2, err);
     if (presence->pool)
         return presence;
     free(presence);
@@ -286,7 +286,7 @@ void presence_free(struct presence *presence)
     if (!presence)
         return;
     presence->ending = true;
-    if (pool_free(presence->pool, STOP_MS) != 0)
+    if (threads_free(presence->pool, STOP_MS) != 0)
         return;
     answer_askers(presence);
     free(presence);

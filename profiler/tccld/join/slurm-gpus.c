@@ -50,7 +50,7 @@ struct look {
 struct slurm_gpus {
     struct daemon *daemon;
     void (*heard)(struct daemon *daemon, unsigned look);
-    struct pool *pool;
+    struct threads *pool;
     struct look look;
     bool again;
     unsigned number; /* of the look that runs, or was the last */
@@ -211,7 +211,7 @@ static void on_looked(void *task)
     if (gpus->again && gpus->heard)
         start(gpus);
     if (gpus->heard)
-        gpus->heard(gpus->daemon, pool_busy(gpus->pool) > 0 ? number : gpus->number);
+        gpus->heard(gpus->daemon, threads_busy(gpus->pool) > 0 ? number : gpus->number);
 }
 
 static void start(struct slurm_gpus *gpus)
@@ -225,7 +225,7 @@ static void start(struct slurm_gpus *gpus)
     snprintf(look->conf, sizeof(look->conf), "%s", own ? own : "");
     gpus->again = false;
     gpus->number++;
-    if (pool_submit(gpus->pool, run_look, on_looked, look) == 0)
+    if (threads_submit(gpus->pool, run_look, on_looked, look) == 0)
         return;
     gpus->absent = false;
     gpus->why = (struct tccl_error){""};
@@ -236,11 +236,11 @@ unsigned slurm_gpus_look(struct slurm_gpus *gpus)
 {
     if (gpus->daemon->alone)
         return 0;
-    if (pool_busy(gpus->pool) == 0)
+    if (threads_busy(gpus->pool) == 0)
         start(gpus);
     else
         gpus->again = true;
-    return pool_busy(gpus->pool) > 0 ? gpus->number + gpus->again : 0;
+    return threads_busy(gpus->pool) > 0 ? gpus->number + gpus->again : 0;
 }
 
 int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
@@ -264,7 +264,7 @@ struct slurm_gpus *slurm_gpus_new(struct daemon *daemon,
         return tccl_fail_null(err, "out of memory");
     gpus->daemon = daemon;
     gpus->heard = heard;
-    gpus->pool = pool_new(daemon->base, 1, 2, err);
+    gpus->pool = threads_new(daemon->base, 1, 2, err);
     if (!gpus->pool) {
         free(gpus);
         return NULL;
@@ -279,6 +279,6 @@ void slurm_gpus_free(struct slurm_gpus *gpus)
     if (!gpus)
         return;
     gpus->heard = NULL;
-    if (pool_free(gpus->pool, STOP_MS) == 0)
+    if (threads_free(gpus->pool, STOP_MS) == 0)
         free(gpus);
 }

@@ -36,7 +36,7 @@ int disk_task_submit(struct disk_task first)
     if (task) {
         *task = first;
         disk_task_set_time(task);
-        if (pool_submit(first.journal->disk, disk_task_run, disk_task_done, task) == 0)
+        if (threads_submit(first.journal->disk, disk_task_run, disk_task_done, task) == 0)
             return 0;
     }
     free(task);

@@ -203,7 +203,7 @@ static void write_next(struct journal *journal)
         journal->inbox_bytes -= each->bytes;
     }
     journal->storing = true;
-    if (pool_submit(journal->disk, disk_task_run, disk_task_done, batch) == 0)
+    if (threads_submit(journal->disk, disk_task_run, disk_task_done, batch) == 0)
         return;
     journal->storing = false;
     TAILQ_FOREACH(each, &batch->batch, link)

@@ -71,7 +71,7 @@ struct disk_task;
 
 /* Questions about records: QUERY, or SUMMARY. */
 struct questions {
-    struct pool *pool;
+    struct threads *pool;
     struct fair_queue *waiting; /* tasks */
     struct reader *readers;
     int n_readers;
@@ -80,7 +80,7 @@ struct questions {
 
 struct journal {
     struct daemon *daemon;
-    struct pool *disk;          /* its one thread alone uses store and outbox */
+    struct threads *disk;       /* its one thread alone uses store and outbox */
     char folder[PATH_MAX];      /* StateDir */
     char path[PATH_MAX + 16];   /* of the store */
     atomic_bool own;            /* nobody else can change what is in the folder */

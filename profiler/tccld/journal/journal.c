@@ -176,7 +176,7 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     journal->opening = evtimer_new(daemon->base, opening_on_time, journal);
     journal->retention = evtimer_new(daemon->base, retention_on_time, journal);
     journal->tell = evtimer_new(daemon->base, telling_on_time, journal);
-    journal->disk = pool_new(daemon->base, 1, POOL_QUEUE, err);
+    journal->disk = threads_new(daemon->base, 1, THREADS_QUEUE, err);
     if (!journal->disk || questions_open(journal, err) != 0) {
         journal_close(journal);
         return NULL;
@@ -211,7 +211,7 @@ void journal_close(struct journal *journal)
     journal->closing = true;
     telling_cancel(journal);
     delivery_cancel(journal);
-    int asked = questions_close(journal, ASKED_MS), stuck = pool_free(journal->disk, CLOSE_MS);
+    int asked = questions_close(journal, ASKED_MS), stuck = threads_free(journal->disk, CLOSE_MS);
     inbox_empty(journal);
     save_memory(journal, stuck);
     if (journal->losses.count)

@@ -158,7 +158,7 @@ void opening_begin(struct journal *journal)
     believed_begin(&journal->believed, 0, 0, time(NULL), tccl_now_ms());
     tccl_fail(&journal->why, "%s: the disk has not answered yet", journal->folder);
     opening_on_time(-1, 0, journal);
-    if (pool_wait(journal->disk, OPENING_FIRST_MS) != 0)
+    if (threads_wait(journal->disk, OPENING_FIRST_MS) != 0)
         log_line("no store of records yet: %s: the disk has not answered within %d ms: rings are "
                  "served without, records wait in memory",
                  journal->folder, OPENING_FIRST_MS);

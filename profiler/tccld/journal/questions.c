@@ -180,7 +180,7 @@ static void ask_next(struct questions *questions)
         reader->user = connection_uid(task->connection);
         atomic_store(&reader->stop, false);
         task->reader = reader;
-        if (pool_submit(questions->pool, disk_task_run, disk_task_done, task) == 0) {
+        if (threads_submit(questions->pool, disk_task_run, disk_task_done, task) == 0) {
             daemon_set(questions->watch, LOOK_MS);
         } else {
             reader->task = NULL;
@@ -243,9 +243,9 @@ static int open_kind(struct journal *journal, struct questions *questions, int r
     questions->n_readers = readers;
     for (int i = 0; i < readers; i++)
         questions->readers[i].questions = questions;
-    questions->pool = pool_new(base, readers, readers, err);
+    questions->pool = threads_new(base, readers, readers, err);
     if (questions->pool)
-        pool_be_nice(questions->pool, NICE);
+        threads_be_nice(questions->pool, NICE);
     return questions->pool ? 0 : -1;
 }
 
@@ -267,7 +267,7 @@ static void drop_kind(struct questions *questions)
 
 static int close_kind(struct questions *questions, int wait_ms)
 {
-    if (pool_free(questions->pool, wait_ms) != 0)
+    if (threads_free(questions->pool, wait_ms) != 0)
         return 1;
     for (int i = 0; i < questions->n_readers; i++)
         tccl_records_close(questions->readers[i].records);

@@ -29,7 +29,7 @@ struct steps;
 struct sweep;
 struct turns;
 
-enum { POOL_QUEUE = 1024 };
+enum { THREADS_QUEUE = 1024 };
 /* Priorities of the event loop: what has none set is served before those who may only ask. */
 enum { DAEMON_DEFAULT = 1, DAEMON_PATIENT = 2, DAEMON_PRIORITIES = 3 };
 
@@ -41,7 +41,7 @@ struct daemon {
     bool alone;              /* on a machine by itself: no Slurm, no other node */
     char munge_socket[PATH_MAX];
     struct monitor *monitor; /* NULL: tccld is who it was started as */
-    struct pool *munge, *names;
+    struct threads *munge, *names;
     int64_t munge_ms; /* when munge has made or opened a credential last */
     struct run_dir *run_dir;
     struct resolver *resolver;

@@ -15,7 +15,7 @@ enum { STOP_MS = 5000 };
 
 struct metrics_file {
     struct daemon *daemon;
-    struct pool *pool; /* of one thread, which alone uses count */
+    struct threads *pool; /* of one thread, which alone uses count */
     struct event *timer;
     struct metrics_count count;
     char written[PATH_MAX]; /* what is there now; "": nothing */
@@ -89,7 +89,7 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
     strcpy(file->path, conf->metrics_file);
     strcpy(file->machine, conf->machine);
     strcpy(file->cache_dir, conf->cache_dir);
-    if (file->metrics && pool_submit(file->pool, run_writing, done_writing, file) != 0)
+    if (file->metrics && threads_submit(file->pool, run_writing, done_writing, file) != 0)
         metrics_free(tccl_steal(file->metrics));
 }
 
@@ -99,7 +99,7 @@ struct metrics_file *metrics_file_new(struct daemon *daemon, struct tccl_error *
     if (file) {
         file->daemon = daemon;
         file->started = time(NULL);
-        file->pool = pool_new(daemon->base, 1, 1, err);
+        file->pool = threads_new(daemon->base, 1, 1, err);
         file->timer = evtimer_new(daemon->base, on_timer, file);
     }
     if (file && file->pool && file->timer && daemon_set(file->timer, 0) == 0)
@@ -114,7 +114,7 @@ void metrics_file_free(struct metrics_file *file)
     if (!file)
         return;
     daemon_drop(tccl_steal(file->timer));
-    if (pool_free(file->pool, STOP_MS) != 0)
+    if (threads_free(file->pool, STOP_MS) != 0)
         return; /* its thread is stuck on the disk, and goes with the process */
     remove_written(file);
     free(file);

@@ -17,7 +17,7 @@
 struct reload {
     struct daemon *daemon;
     const struct conf_source *source;
-    struct pool *pool;
+    struct threads *pool;
     struct event *hangup;
     bool again; /* SIGHUP has come since it is being read */
     struct tccl_conf *conf;
@@ -134,7 +134,7 @@ static void on_read(void *context)
 static void begin(struct reload *reload)
 {
     reload->again = false;
-    if (pool_submit(reload->pool, read_again, on_read, reload) != 0)
+    if (threads_submit(reload->pool, read_again, on_read, reload) != 0)
         log_line("configuration not reloaded, the old one stays in use: out of memory");
 }
 
@@ -142,7 +142,7 @@ static void on_hangup(evutil_socket_t signal UNUSED, short what UNUSED, void *ar
 {
     struct reload *reload = argument;
     reload->again = true;
-    if (pool_busy(reload->pool) == 0)
+    if (threads_busy(reload->pool) == 0)
         begin(reload);
 }
 
@@ -153,7 +153,7 @@ struct reload *reload_new(struct daemon *daemon, const struct conf_source *sourc
     if (!reload)
         return tccl_fail_null(err, "out of memory");
     *reload = (struct reload){.daemon = daemon, .source = source};
-    reload->pool = pool_new(daemon->base, 1, 1, err);
+    reload->pool = threads_new(daemon->base, 1, 1, err);
     reload->hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, reload);
     if (reload->pool && reload->hangup && evsignal_add(reload->hangup, NULL) == 0)
         return reload;
@@ -167,7 +167,7 @@ void reload_free(struct reload *reload)
     if (!reload)
         return;
     daemon_drop(reload->hangup);
-    if (reload->pool && pool_free(reload->pool, 0) != 0)
+    if (reload->pool && threads_free(reload->pool, 0) != 0)
         return; /* the thread uses it until the end of the process */
     discard(reload->conf);
     free(reload);

@@ -21,7 +21,7 @@
 enum { QUEUE = 16 };
 
 struct run_dir {
-    struct pool *pool;
+    struct threads *pool;
     pthread_mutex_t lock;
     pthread_cond_t end; /* of an item; for who waits */
     bool busy, hangs;   /* hangs: what runs was given up, or what waited behind it */
@@ -102,7 +102,7 @@ struct run_dir *run_dir_new(struct event_base *base, struct tccl_error *err)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&run_dir->end, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    run_dir->pool = pool_new(base, 1, QUEUE, err);
+    run_dir->pool = threads_new(base, 1, QUEUE, err);
     if (run_dir->pool)
         return run_dir;
     free(run_dir);
@@ -126,7 +126,7 @@ int run_dir_do(struct run_dir *run_dir, void (*act)(void *task), void (*late)(vo
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += RUN_DIR_MS / 1000;
     pthread_mutex_lock(&run_dir->lock);
-    if (item && !run_dir->hangs && pool_submit(run_dir->pool, run_item, free, item) == 0) {
+    if (item && !run_dir->hangs && threads_submit(run_dir->pool, run_item, free, item) == 0) {
         while (!item->ended && pthread_cond_timedwait(&run_dir->end, &run_dir->lock, &until) == 0)
             ;
         ended = item->ended;
@@ -148,9 +148,9 @@ int run_dir_free(struct run_dir *run_dir)
 {
     if (!run_dir)
         return 0;
-    if (pool_wait(run_dir->pool, RUN_DIR_MS) != 0)
+    if (threads_wait(run_dir->pool, RUN_DIR_MS) != 0)
         return 1;
-    pool_free(run_dir->pool, 0);
+    threads_free(run_dir->pool, 0);
     pthread_mutex_destroy(&run_dir->lock);
     pthread_cond_destroy(&run_dir->end);
     free(run_dir);

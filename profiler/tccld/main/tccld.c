@@ -38,7 +38,7 @@ enum { MUNGE_THREADS = 4, NAME_THREADS = 3, STOP_MS = 500, DESCRIPTORS = 8192 };
 static const struct turn_limits decoding_strangers = {.each = 16, .all = 256},
                                 decoding_trusted = {.each = 256, .all = 512},
                                 questions = {.each = 8, .all = 32};
-_Static_assert(256 + 512 <= POOL_QUEUE * 3 / 4, "credentials of others may fill munge's queue");
+_Static_assert(256 + 512 <= THREADS_QUEUE * 3 / 4, "credentials of others may fill munge's queue");
 
 struct options {
     struct conf_source conf;
@@ -196,8 +196,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         return -1;
     if (add_signals(parts, err) != 0 || !(parts->reload = reload_new(daemon, source, err)) ||
         !(parts->unix_socket = unix_socket_new(daemon, err)) ||
-        !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
-        !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)) ||
+        !(daemon->munge = threads_new(daemon->base, MUNGE_THREADS, THREADS_QUEUE, err)) ||
+        !(daemon->names = threads_new(daemon->base, NAME_THREADS, THREADS_QUEUE, err)) ||
         /* root itself takes files of users away there, which may be long */
         (((!daemon->monitor && geteuid() == 0) || !run_dir_in_memory(daemon->conf->run_dir)) &&
          !(daemon->run_dir = run_dir_new(daemon->base, err))))
@@ -253,7 +253,7 @@ static void end(struct parts *parts)
     jobs_free(daemon->jobs);
     journal_close(daemon->journal);
     metrics_file_free(daemon->metrics_file);
-    int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0) +
+    int stuck = threads_free(daemon->munge, STOP_MS) + threads_free(daemon->names, 0) +
                 run_dir_free(daemon->run_dir);
     if (!stuck) {
         resolver_free(daemon->resolver);

@@ -29,7 +29,7 @@ struct queue {
     int count;
 };
 
-struct pool {
+struct threads {
     pthread_mutex_t lock;
     pthread_cond_t wake;     /* for threads: there is a task */
     struct queue todo, done; /* guarded by lock */
@@ -63,7 +63,7 @@ static struct task *queue_take(struct queue *queue)
 
 static void *worker(void *argument)
 {
-    struct pool *pool = argument;
+    struct threads *pool = argument;
     id_t self = (id_t)gettid(); /* on Linux a priority is of the thread alone */
     if (getpriority(PRIO_PROCESS, self) < pool->nice)
         setpriority(PRIO_PROCESS, self, pool->nice);
@@ -90,7 +90,7 @@ static void *worker(void *argument)
 
 static void finish(evutil_socket_t fd, short what UNUSED, void *argument)
 {
-    struct pool *pool = argument;
+    struct threads *pool = argument;
     eventfd_t count;
     eventfd_read(fd, &count);
     for (;;) {
@@ -105,9 +105,9 @@ static void finish(evutil_socket_t fd, short what UNUSED, void *argument)
     }
 }
 
-struct pool *pool_new(struct event_base *base, int threads, int queue, struct tccl_error *err)
+struct threads *threads_new(struct event_base *base, int threads, int queue, struct tccl_error *err)
 {
-    struct pool *pool = calloc(1, sizeof(*pool));
+    struct threads *pool = calloc(1, sizeof(*pool));
     if (pool)
         pool->threads = calloc((size_t)threads, sizeof(*pool->threads));
     if (!pool || !pool->threads) {
@@ -129,13 +129,13 @@ struct pool *pool_new(struct event_base *base, int threads, int queue, struct tc
     return pool;
 }
 
-void pool_be_nice(struct pool *pool, int nice)
+void threads_be_nice(struct threads *pool, int nice)
 {
     pool->nice = nice;
 }
 
 /* Signals are for the event loop's thread. */
-static int start_thread(struct pool *pool)
+static int start_thread(struct threads *pool)
 {
     pthread_attr_t attributes;
     sigset_t all, old;
@@ -151,7 +151,8 @@ static int start_thread(struct pool *pool)
     return code ? -1 : 0;
 }
 
-int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *task), void *context)
+int threads_submit(struct threads *pool, void (*run)(void *task), void (*done)(void *task),
+                   void *context)
 {
     struct task *task = malloc(sizeof(*task));
     if (!task)
@@ -172,12 +173,12 @@ int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *t
     return failed ? -1 : 0;
 }
 
-int pool_busy(const struct pool *pool)
+int threads_busy(const struct threads *pool)
 {
     return pool->busy;
 }
 
-int pool_wait(struct pool *pool, int wait_ms)
+int threads_wait(struct threads *pool, int wait_ms)
 {
     int64_t deadline = tccl_now_ms() + wait_ms;
     while (pool->busy > 0 && tccl_now_ms() < deadline) {
@@ -187,11 +188,11 @@ int pool_wait(struct pool *pool, int wait_ms)
     return pool->busy > 0;
 }
 
-int pool_free(struct pool *pool, int wait_ms)
+int threads_free(struct threads *pool, int wait_ms)
 {
     if (!pool)
         return 0;
-    int stuck = pool_wait(pool, wait_ms);
+    int stuck = threads_wait(pool, wait_ms);
     event_free(pool->event);
     if (stuck)
         return 1; /* what is stuck uses the rest until the process ends */

@@ -54,7 +54,7 @@ static void looked_up(void *task)
     free(lookup);
 }
 
-struct lookup *lookup_start(struct pool *pool, const char *squeue, bool slurm_first,
+struct lookup *lookup_start(struct threads *pool, const char *squeue, bool slurm_first,
                             const char *host, uint16_t port, int flags, lookup_found *found,
                             void *context)
 {
@@ -68,7 +68,7 @@ struct lookup *lookup_start(struct pool *pool, const char *squeue, bool slurm_fi
     snprintf(lookup->squeue, sizeof(lookup->squeue), "%s", squeue);
     snprintf(lookup->host, sizeof(lookup->host), "%s", host);
     snprintf(lookup->port, sizeof(lookup->port), "%u", port);
-    if (pool_submit(pool, look_up, looked_up, lookup) == 0)
+    if (threads_submit(pool, look_up, looked_up, lookup) == 0)
         return lookup;
     free(lookup);
     return NULL;

@@ -25,7 +25,7 @@ struct entry {
 };
 
 struct resolver {
-    struct pool *pool;
+    struct threads *pool;
     bool slurm_first; /* this node's address is slurmctld's to say: so are those of others */
     int64_t look_at;  /* when that is looked at again */
     struct entry *entries[RESOLVER_NAMES];
@@ -39,7 +39,7 @@ struct question {
     void *context;
 };
 
-struct resolver *resolver_new(struct pool *names)
+struct resolver *resolver_new(struct threads *names)
 {
     struct resolver *resolver = calloc(1, sizeof(*resolver));
     if (resolver)
@@ -132,7 +132,7 @@ void resolver_look(struct resolver *resolver, const struct tccl_conf *conf)
     look->resolver = resolver;
     strcpy(look->squeue, conf->squeue);
     strcpy(look->node, conf->node);
-    if (pool_submit(resolver->pool, run_look, done_look, look) != 0)
+    if (threads_submit(resolver->pool, run_look, done_look, look) != 0)
         free(look);
 }
 

@@ -24,7 +24,7 @@ struct address {
 
 struct resolver;
 
-struct resolver *resolver_new(struct pool *names); /* NULL without memory */
+struct resolver *resolver_new(struct threads *names); /* NULL without memory */
 void resolver_free(struct resolver *resolver);
 
 /* Has a thread ask slurmctld whether addresses are its to say; that holds for an hour. */
@@ -47,7 +47,7 @@ struct lookup;
  * or where DNS knows no address; "": it is not. Returns NULL if too many names are being looked up
  * (found is not called), or without memory. */
 typedef void lookup_found(void *context, const struct addrinfo *addresses, const char *why);
-struct lookup *lookup_start(struct pool *pool, const char *squeue, bool slurm_first,
+struct lookup *lookup_start(struct threads *pool, const char *squeue, bool slurm_first,
                             const char *host, uint16_t port, int flags, lookup_found *found,
                             void *context);
 /* The addresses of a host that is written in numbers, or of this machine (NULL), at once; the

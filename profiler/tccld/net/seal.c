@@ -28,7 +28,7 @@ struct seal {
 
 bool seal_is_busy(const struct daemon *daemon)
 {
-    return pool_busy(daemon->munge) > 0 && tccl_now_ms() - daemon->munge_ms < WORKS_MS;
+    return threads_busy(daemon->munge) > 0 && tccl_now_ms() - daemon->munge_ms < WORKS_MS;
 }
 
 /* In a thread. */
@@ -67,12 +67,12 @@ static int submit(struct daemon *daemon, struct seal seal, struct tccl_error *er
         task->socket = daemon->munge_socket;
         if (task->deadline > most)
             task->deadline = most;
-        if (pool_submit(daemon->munge, run, done, task) == 0)
+        if (threads_submit(daemon->munge, run, done, task) == 0)
             return 0;
     }
     free(task);
     free(seal.in);
-    return tccl_fail(err, "munge does not keep up: %d credentials are waiting", POOL_QUEUE);
+    return tccl_fail(err, "munge does not keep up: %d credentials are waiting", THREADS_QUEUE);
 }
 
 int seal_close(struct daemon *daemon, uid_t reader, char *text, int64_t deadline,
