@@ -53,3 +53,13 @@ static inline const struct tccl_machine *machine_of(const char *name)
 {
     return tccl_model_machine(load_machine(name));
 }
+
+/* A transfer that the machine allows. */
+static inline tccl_transfer random_transfer(const struct tccl_machine *machine)
+{
+    for (;;) {
+        tccl_transfer transfer = (tccl_transfer)(rand() % TCCL_TRANSFERS);
+        if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
+            return transfer;
+    }
+}

@@ -10,16 +10,6 @@
 
 OWNED(profile, struct tccl_profile, tccl_profile_close)
 
-/* A transfer that the machine allows. */
-static inline tccl_transfer random_transfer(const struct tccl_machine *machine)
-{
-    for (;;) {
-        tccl_transfer transfer = (tccl_transfer)(rand() % TCCL_TRANSFERS);
-        if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
-            return transfer;
-    }
-}
-
 static inline struct tccl_measurement random_measurement(void)
 {
     struct tccl_measurement value = {.gbps = rand() % 100000 / 3e3, .spread = rand() % 100 / 700.0};

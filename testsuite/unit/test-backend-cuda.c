@@ -224,14 +224,11 @@ TEST(cuda)
     test_measure(false);
     test_measure(true);
     /* A control daemon of MPS, as far as can be seen: somebody reads its pipe. */
-    char folder[] = "/tmp/tccl-test-mps-XXXXXX", pipe[64];
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(pipe, sizeof(pipe), "%s/control", folder);
+    const char *folder = check_folder(), *pipe = check_at("control");
     CHECK(mkfifo(pipe, 0600) == 0);
     int fd = open(pipe, O_RDWR | O_CLOEXEC);
     test_force("CUDA_MPS_PIPE_DIRECTORY", folder, "MPS is running", TCCL_MARK_MPS);
     unlink(pipe);
-    rmdir(folder);
     test_force("FAKE_NVML_MIG", "0", "a GPU is in MIG mode", TCCL_MARK_MIG);
     test_force("FAKE_NVML_USERS", check_printf("1-%d", (int)getppid()),
                "GPU 1 (0000:02:00.0) is in use by ", TCCL_MARK_BUSY);

@@ -23,15 +23,6 @@ TEST(refused)
     tccl_backend_close(NULL);
 }
 
-static tccl_transfer random_transfer(const struct tccl_machine *machine)
-{
-    for (;;) {
-        tccl_transfer transfer = (tccl_transfer)(rand() % TCCL_TRANSFERS);
-        if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
-            return transfer;
-    }
-}
-
 static void compare(struct tccl_backend *backend, const struct tccl_model *model)
 {
     struct tccl_measurement measured, again;

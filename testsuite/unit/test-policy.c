@@ -436,10 +436,9 @@ TEST(notice_fallback)
 
 TEST(arguments)
 {
-    char path[] = "/tmp/tccl-test-conf-XXXXXX", config[64];
+    const char *path = check_at("arguments.conf");
+    char *config = (char *)check_printf("config=%s", path);
     struct tccl_conf conf;
-    close(mkstemp(path));
-    snprintf(config, sizeof(config), "config=%s", path);
     write_conf(path, "[tccl]\nTimeout=300ms\n[policy]\nDefault=auto\n");
     CHECK_INT(plugin_conf_read(2, (char *[]){"Timeout=2s", config}, "n1", &conf, ERR), 0);
     CHECK_INT(conf.timeout_ms, 2000);

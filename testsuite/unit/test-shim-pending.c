@@ -162,10 +162,10 @@ static void log_line(FILE *log, int rank, int ranks, const char *gpu, const char
     fflush(log);
 }
 
-static FILE *begin_log(char path[static 64])
+static FILE *begin_log(void)
 {
     static const char *const names[] = {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"};
-    snprintf(path, 64, "/tmp/tccl-pending-%d", getpid());
+    const char *path = check_at("log");
     setenv("NCCL_DEBUG", "INFO", 1);
     setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,NET", 1);
     setenv("NCCL_DEBUG_FILE", path, 1);
@@ -191,8 +191,7 @@ TEST(claimed_by_log)
         {1, 8, 0, 8, "41000", false}, {-1, -1, 5, 9, "41000", true}, {-1, -1, 5, 9, "42000", false},
         {3, 8, 3, 0, "41000", true},
     };
-    char path[64];
-    FILE *log = begin_log(path);
+    FILE *log = begin_log();
     CHECK_INT(tccl_bus_parse("0000:41:00.0", &device), 0);
     for (size_t i = 0; log && i < COUNT(cases); i++) {
         struct shim_init init = {
@@ -210,7 +209,6 @@ TEST(claimed_by_log)
     }
     if (log)
         fclose(log);
-    unlink(path);
 }
 
 /* Of two on one device, or of another device, none. */

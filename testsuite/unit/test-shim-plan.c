@@ -333,12 +333,10 @@ TEST(answers)
     }
 }
 
-static const char *file(const char *folder, const char *name)
+static const char *file(const char *name)
 {
-    static char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    mkdir(path, 0700);
-    strcat(path, "/plan");
+    const char *path = check_at("%s/plan", name);
+    mkdir(check_at("%s", name), 0700);
     cleanup_file FILE *stream = fopen(path, "w");
     fwrite(plan_text, 1, strlen(plan_text), stream);
     return path;
@@ -346,33 +344,30 @@ static const char *file(const char *folder, const char *name)
 
 TEST(folder)
 {
-    char folder[] = "/tmp/tccl-plan-XXXXXX", command[64];
     struct shim_plan plan;
     struct tccl_error why = {""};
-    CHECK(mkdtemp(folder) != NULL);
-    CHECK_INT(shim_plan_read(file(folder, "7.2.1-0123456789abcdef"), &plan, &why), 0);
+    CHECK_INT(shim_plan_read(file("7.2.1-0123456789abcdef"), &plan, &why), 0);
     CHECK_STR(plan.folder, "0123456789abcdef");
-    CHECK_INT(shim_plan_read(file(folder, "7.2.0-0123456789abcdef"), &plan, NULL), -1);
-    CHECK_INT(shim_plan_read(file(folder, "17.2.1-0123456789abcdef"), &plan, NULL), -1);
-    CHECK_INT(shim_plan_read(file(folder, "7.2.1-0123456789abcdeF"), &plan, NULL), -1);
-    CHECK_INT(shim_plan_read(file(folder, "7.2.1-123456789abcdef"), &plan, NULL), -1);
-    CHECK_INT(shim_plan_read(file(folder, "x"), &plan, NULL), -1);
-    CHECK_INT(shim_plan_read(folder, &plan, NULL), -1);
+    CHECK_INT(shim_plan_read(file("7.2.0-0123456789abcdef"), &plan, NULL), -1);
+    CHECK_INT(shim_plan_read(file("17.2.1-0123456789abcdef"), &plan, NULL), -1);
+    CHECK_INT(shim_plan_read(file("7.2.1-0123456789abcdeF"), &plan, NULL), -1);
+    CHECK_INT(shim_plan_read(file("7.2.1-123456789abcdef"), &plan, NULL), -1);
+    CHECK_INT(shim_plan_read(file("x"), &plan, NULL), -1);
+    CHECK_INT(shim_plan_read(check_folder(), &plan, NULL), -1);
     CHECK_INT(shim_plan_read("plan", &plan, &why), -1);
     CHECK(strstr(why.text, "can't be read: plan"));
-    char script[PATH_MAX], found[PATH_MAX], link[PATH_MAX];
-    snprintf(script, sizeof(script), "%s/7.4294967291.0-0123456789abcdef/plan", folder);
-    snprintf(link, sizeof(link), "%s/7.launcher", folder);
+    char found[PATH_MAX], again[PATH_MAX];
+    const char *script = check_at("7.4294967291.0-0123456789abcdef/plan");
     CHECK(!shim_plan_of_launcher(script, found, sizeof(found))); /* no mpirun so far */
     why.text[0] = '\0';
     CHECK_INT(shim_plan_read(script, &plan, &why), -1);
     CHECK_HOLDS(why.text, "nothing was planned for this job script");
-    CHECK_INT(symlink("7.2.1-0123456789abcdef", link), 0);
+    CHECK_INT(symlink("7.2.1-0123456789abcdef", check_at("7.launcher")), 0);
     CHECK(shim_plan_of_launcher(script, found, sizeof(found)));
     CHECK_INT(shim_plan_read(found, &plan, &why), 0);
-    CHECK(!shim_plan_of_launcher(found, script, sizeof(script))); /* a step's own plan */
+    CHECK(!shim_plan_of_launcher(found, again, sizeof(again))); /* a step's own plan */
     CHECK(!shim_plan_of_launcher("plan", found, sizeof(found)));
-    const char *path = file(folder, "7.2.1-0123456789abcdef");
+    const char *path = file("7.2.1-0123456789abcdef");
     CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0); /* what follows is no record of tccld's */
     CHECK_INT(shim_plan_read(path, &plan, NULL), -1);
     cleanup_file FILE *stream = fopen(path, "r+");
@@ -383,8 +378,6 @@ TEST(folder)
     CHECK_INT(shim_plan_read(path, &plan, NULL), -1);
     CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0); /* and its end is not among the first */
     CHECK_INT(shim_plan_read(path, &plan, NULL), -1);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
 }
 
 static int fits(struct shim_plan *plan, const char *job, const char *step, const char *restart)

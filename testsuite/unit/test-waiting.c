@@ -9,12 +9,10 @@
 
 enum { NOBODY = 65534 };
 
-static char folder_of_sockets[] = "/tmp/tccl-sockets-XXXXXX";
-
 static struct sockaddr_un address_of(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", folder_of_sockets, name);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", check_at("%s", name));
     return address;
 }
 
@@ -56,7 +54,6 @@ TEST(signals)
 {
     struct signal_watch watch;
     int early, brief, signal, other;
-    CHECK(mkdtemp(folder_of_sockets) && chmod(folder_of_sockets, 0755) == 0);
     cleanup_close int step = listen_at("n1_7.0"), near = listen_at("n1_7.01"),
                       far = listen_at("n11_7.0");
     CHECK(far >= 0);
@@ -98,14 +95,6 @@ TEST(strangers)
     hang_up(real, signal);
     for (int i = 0; i < SIGNAL_PEERS; i++)
         hang_up(pids[i], held[i]);
-}
-
-TEST(remove_sockets)
-{
-    static const char *const names[] = {"n1_7.0", "n1_7.01", "n11_7.0"};
-    for (size_t i = 0; i < COUNT(names); i++)
-        unlink(address_of(names[i]).sun_path);
-    CHECK_INT(rmdir(folder_of_sockets), 0);
 }
 
 TEST(stamp)
