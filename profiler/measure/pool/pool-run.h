@@ -50,7 +50,7 @@ struct tccl_member {
     tccl_transfer transfer;
     bool oversubscribed; /* more members than CPUs where it runs: don't wait busily, and take turns
                           */
-    bool beside;         /* of the background: it has no share, and ends with the others */
+    bool beside;         /* another side than the rated one: it has no share, and ends with it */
     bool arrived;        /* has moved its share */
     int64_t turn;        /* oversubscribed: until when it may go on before others have theirs */
     int result;          /* of the run, and why it failed */

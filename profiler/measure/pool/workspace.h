@@ -9,7 +9,7 @@
 #include "client/users.h"
 #include "discover/discover.h"
 
-/* Places for the members of the largest set, and for the background of all GPUs. */
+/* Places for the members of the largest set, and for what runs beside it. */
 enum { TCCL_WORKSPACE_PLACES = TCCL_MAX_SET + 2 * TCCL_MAX_GPUS, TCCL_LOAN_BYTES = 64 };
 
 /* How transfers are made; what a back end and its movers need to know. */

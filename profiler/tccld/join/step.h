@@ -288,7 +288,7 @@ void answer_refused(struct connection *connection, const struct tccl_step_key *k
                     const struct tccl_error *err);
 
 /* deadline.c: the times of a step; there are no others. T is its timeout, from the first message
- * about it; A is AliveTimeout=, T if that is less (profiler/tccld/join/README.md):
+ * about it; A is AliveTimeout=, T if that is less (profiler/tccld/join/late.md):
  *
  *   1/4 s, at most A / 4   nodes from which nothing has come are asked whether they are alive
  *                          (probe.c)
