@@ -64,6 +64,7 @@ struct evidence {
     int count; /* of transfers; none: it is of several sides */
     tccl_transfer *transfers;
     uint64_t marks; /* of transfers: a set that lacks one of them does not have all */
+    bool odd;       /* it has a part that a further transfer makes faster */
     int n;
     struct share *shares;
 };
@@ -365,18 +366,23 @@ int tccl_foretell_set(struct tccl_foretell *foretell, const struct tccl_set *set
 
 struct tccl_foretell *tccl_foretell_of(const struct tccl_machine *machine,
                                        const struct tccl_symmetry *symmetry, double deviation,
-                                       const struct tccl_setmap *sets)
+                                       const struct tccl_setmap *sets,
+                                       const struct tccl_bounds *bounds)
 {
     struct tccl_foretell *foretell = tccl_foretell_new(machine, symmetry, deviation);
     /* At first what all of them carried, so that little is kept of each. */
     for (size_t i = 0; i < 2 * sets->count && foretell; i++) {
         const struct tccl_setmap_entry *entry = &sets->entries[i % sets->count];
-        if (entry->measured > 0 &&
-            take(foretell, &entry->set, tccl_setmap_later(entry, 1),
+        if (entry->measured == 0)
+            continue;
+        if (take(foretell, &entry->set, tccl_setmap_later(entry, 1),
                  entry->measured > 1 ? entry->measured - 1 : 1, i >= sets->count) != 0) {
             tccl_foretell_free(foretell);
             return NULL;
         }
+        if (i >= sets->count && bounds)
+            foretell->evidence[foretell->n_evidence - 1].odd =
+                tccl_bounds_excepted(bounds, &entry->set);
     }
     return foretell;
 }
@@ -715,7 +721,7 @@ int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *s
     for (size_t k = 0; k < foretell->n_evidence; k++) {
         const struct evidence *evidence = &foretell->evidence[k];
         const double gbps = evidence->gbps * (1 - evidence->error);
-        if (gbps > *least && !(marks & ~evidence->marks) &&
+        if (gbps > *least && !evidence->odd && !(marks & ~evidence->marks) &&
             is_part(transfers, set->count, evidence->transfers, evidence->count))
             *least = gbps;
     }
@@ -723,6 +729,8 @@ int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *s
     for (size_t k = 0; k < foretell->n_evidence; k++) {
         const struct evidence *evidence = &foretell->evidence[k];
         const double gbps = evidence->gbps * (1 + evidence->error);
+        if (evidence->odd)
+            continue;
         *most = most_alone(evidence, asked, *most);
         if (gbps < *most && evidence->count > 0 && !(evidence->marks & ~marks) &&
             is_part(evidence->transfers, evidence->count, transfers, set->count))

@@ -13,8 +13,7 @@
 #pragma once
 
 #include "machine/sides.h"
-#include "search/setmap.h"
-#include "search/symmetry.h"
+#include "search/bounds.h"
 
 struct tccl_foretell;
 
@@ -24,10 +23,12 @@ struct tccl_foretell *tccl_foretell_new(const struct tccl_machine *machine,
                                         const struct tccl_symmetry *symmetry, double deviation);
 void tccl_foretell_free(struct tccl_foretell *foretell); /* NULL is fine */
 
-/* Of all that a store has; as new. */
+/* Of all that a store has; as new. bounds: sets that are exceptions there say nothing of others
+ * that run alone; NULL: none is. */
 struct tccl_foretell *tccl_foretell_of(const struct tccl_machine *machine,
                                        const struct tccl_symmetry *symmetry, double deviation,
-                                       const struct tccl_setmap *sets);
+                                       const struct tccl_setmap *sets,
+                                       const struct tccl_bounds *bounds);
 
 /* A set reached that, GB/s of its slowest transfer, as the median of so many measurements. Returns
  * 0, or -1 without memory. */

@@ -9,6 +9,7 @@
 #include "search/bounds.h"
 #include "search/foretell.h"
 #include "search/model-table.h"
+#include "search/oddity.h"
 #include "search/rings.h"
 
 #define GAP 0.03
@@ -129,7 +130,8 @@ static int look_up(void *context, const struct tccl_set *set, struct tccl_measur
     return go_on(recall, err);
 }
 
-/* Small sets first: what those explain is no limit of its own. */
+/* Small sets first: what those explain is no limit of its own. What a further transfer makes faster
+ * limits nothing. */
 static int add_limits(struct recall *recall, struct tccl_error *err)
 {
     const struct tccl_setmap *sets = recall->sets;
@@ -140,6 +142,7 @@ static int add_limits(struct recall *recall, struct tccl_error *err)
             const struct tccl_set set = sets->entries[i].set;
             const double gbps = sets->entries[i].gbps, more = gbps * (1 + LEAST_NOISE);
             if (set.count == count && gbps > 0 && !tccl_set_repeats(&set) &&
+                !tccl_bounds_excepted(recall->bounds, &set) &&
                 tccl_bounds_of(recall->bounds, set.transfers, count, more) > more &&
                 tccl_bounds_limit(recall->bounds, &set, gbps) != 0)
                 return tccl_fail(err, "out of memory");
@@ -174,13 +177,12 @@ static int learn(struct recall *recall, const struct tccl_machine *machine, stru
     const struct tccl_setmap *sets = recall->sets;
     const double deviation = tccl_setmap_deviation(sets, NULL, 0);
     const struct tccl_meter meter = {.measure = look_up, .context = recall};
+    struct tccl_oddity odd[TCCL_MAX_ODDITIES];
     recall->symmetry =
         tccl_symmetry_of_machine(machine, &meter, fmax(LEAST_NOISE, ALIKE * deviation), err);
     if (!recall->symmetry)
         return -1;
-    recall->foretell = tccl_foretell_of(machine, recall->symmetry, deviation, sets);
-    recall->bounds = tccl_bounds_new(machine, recall->symmetry, recall->sets);
-    if (!recall->foretell || !recall->bounds)
+    if (!(recall->bounds = tccl_bounds_new(machine, recall->symmetry, recall->sets)))
         return tccl_fail(err, "out of memory");
     tccl_bounds_set_blur(recall->bounds, BLUR * deviation);
     for (size_t i = 0; i < sets->count; i++) {
@@ -191,6 +193,12 @@ static int learn(struct recall *recall, const struct tccl_machine *machine, stru
             tccl_bounds_add(recall->bounds, &set, sets->entries[i].best.gbps) != 0)
             return tccl_fail(err, "out of memory");
     }
+    for (int i = tccl_oddity_list(sets, odd) - 1; i >= 0; i--)
+        if (tccl_bounds_except(recall->bounds, &odd[i].part->set) != 0)
+            return tccl_fail(err, "out of memory");
+    recall->foretell = tccl_foretell_of(machine, recall->symmetry, deviation, sets, recall->bounds);
+    if (!recall->foretell)
+        return tccl_fail(err, "out of memory");
     return add_limits(recall, err) != 0 ? -1 : weigh_guesses(recall, deviation, err);
 }
 

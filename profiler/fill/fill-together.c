@@ -512,7 +512,7 @@ static int learn(struct work *work, struct tccl_error *err)
         if (!work->found)
             return -1;
     }
-    work->foretell = tccl_foretell_of(machine, work->symmetry, deviation, sets);
+    work->foretell = tccl_foretell_of(machine, work->symmetry, deviation, sets, NULL);
     return work->foretell ? 0 : tccl_fail(err, "out of memory");
 }
 
