@@ -129,16 +129,10 @@ struct question {
     int at[TCCL_MAX_SIDES];                    /* which of those asked about it is */
 };
 
-static int compare_transfers(const void *a, const void *b)
-{
-    tccl_transfer x = *(const tccl_transfer *)a, y = *(const tccl_transfer *)b;
-    return (x > y) - (x < y);
-}
-
 static void sort_side(const struct tccl_side *side, tccl_transfer sorted[static TCCL_MAX_SIDE])
 {
     memcpy(sorted, side->transfers, (size_t)side->count * sizeof(*sorted));
-    qsort(sorted, (size_t)side->count, sizeof(*sorted), compare_transfers);
+    tccl_transfers_sort(sorted, side->count);
 }
 
 bool tccl_side_equal(const struct tccl_side *a, const struct tccl_side *b)
@@ -181,7 +175,7 @@ static int ask(const struct tccl_side *const *sides, int n, struct question *que
             question->bloom |= UINT64_C(1) << side->transfers[k] % 61;
         insert_side(question, i, side);
     }
-    qsort(question->transfers, (size_t)question->count, sizeof(tccl_transfer), compare_transfers);
+    tccl_transfers_sort(question->transfers, question->count);
     return 0;
 }
 
@@ -318,19 +312,11 @@ bool tccl_together_has(const struct tccl_together *together, const struct tccl_s
 
 /* ---- bounds ---- */
 
-/* Has the whole all transfers of the part, as often? Both ascend. */
-static bool contains(const tccl_transfer *whole, int count, const tccl_transfer *part, int wanted)
-{
-    int at = 0;
-    for (int i = 0; i < count && at < wanted; i++)
-        at += whole[i] == part[at];
-    return at == wanted;
-}
-
 static bool is_part(const struct entry *entry, const struct question *question)
 {
     return !(entry->bloom & ~question->bloom) &&
-           contains(question->transfers, question->count, entry->transfers, entry->count);
+           tccl_transfers_contain(question->transfers, question->count, entry->transfers,
+                                  entry->count);
 }
 
 /* A ring of each of the sides has at least this, GB/s: parts are sides alone, but for those of the
@@ -370,7 +356,8 @@ static enum tccl_basis bound(const struct tccl_together *together, const struct 
         if (entry->slowest <= least || basis_of(entry) != TCCL_BASIS_MEASURED)
             continue;
         if (!(question->bloom & ~entry->bloom) &&
-            contains(entry->transfers, entry->count, question->transfers, question->count))
+            tccl_transfers_contain(entry->transfers, entry->count, question->transfers,
+                                   question->count))
             least = entry->slowest;
         else if (!(entry->bloom & ~question->bloom))
             least = fmax(least, level(question, sides, entry));

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The position of the first member that is not below the transfer. */
@@ -53,16 +54,33 @@ bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer)
     return place < set->count && set->transfers[place] == transfer;
 }
 
-bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset)
+static int compare(const void *a, const void *b)
+{
+    tccl_transfer x = *(const tccl_transfer *)a, y = *(const tccl_transfer *)b;
+    return (x > y) - (x < y);
+}
+
+void tccl_transfers_sort(tccl_transfer *transfers, int count)
+{
+    qsort(transfers, (size_t)count, sizeof(*transfers), compare);
+}
+
+bool tccl_transfers_contain(const tccl_transfer *all, int count, const tccl_transfer *part,
+                            int wanted)
 {
     int at = 0;
-    for (int i = 0; i < subset->count; i++) {
-        while (at < set->count && set->transfers[at] < subset->transfers[i])
+    for (int i = 0; i < wanted; i++) {
+        while (at < count && all[at] < part[i])
             at++;
-        if (at == set->count || set->transfers[at++] != subset->transfers[i])
+        if (at == count || all[at++] != part[i])
             return false;
     }
     return true;
+}
+
+bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset)
+{
+    return tccl_transfers_contain(set->transfers, set->count, subset->transfers, subset->count);
 }
 
 static uint32_t gpu_bit(struct tccl_device device)

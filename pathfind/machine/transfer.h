@@ -78,6 +78,12 @@ static inline struct tccl_device tccl_transfer_sink(tccl_transfer transfer)
                                          : tccl_transfer_target(transfer);
 }
 
+/* Of lists in which one may stand several times: into ascending order; and are all of a part in
+ * another one, as often? Both ascend. */
+void tccl_transfers_sort(tccl_transfer *transfers, int count);
+bool tccl_transfers_contain(const tccl_transfer *all, int count, const tccl_transfer *part,
+                            int wanted);
+
 /* A set of transfers that run at the same time, sorted by number. One that stands there several
  * times runs as often at once, as in ring sets; in all other sets each stands once. */
 enum { TCCL_MAX_SET = 144 /* eight rings of 8 GPUs */ };

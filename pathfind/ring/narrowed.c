@@ -262,7 +262,7 @@ static struct tccl_table *copy(const struct tccl_table *table)
 {
     const size_t ports = (size_t)table->n_ports, n = (size_t)table->n_results;
     size_t room = 1; /* as table.c adds to it */
-    struct tccl_table *own = malloc(sizeof(*own));
+    cleanup_table struct tccl_table *own = malloc(sizeof(*own));
     if (!own)
         return NULL;
     while (room < n)
@@ -279,13 +279,11 @@ static struct tccl_table *copy(const struct tccl_table *table)
         if (to->set)
             *to->set = *table->results[i].set;
     }
-    if (!own->ports || own->n_results < table->n_results) {
-        tccl_table_free(own);
+    if (!own->ports || own->n_results < table->n_results)
         return NULL;
-    }
     if (ports > 0)
         memcpy(own->ports, table->ports, ports * sizeof(*own->ports));
-    return own;
+    return tccl_steal(own);
 }
 
 /* A closed ring passes a link both ways; so does a chain, unless a NIC is below the link: then one

@@ -42,23 +42,21 @@ static int add_ports(const struct tccl_machine *machine, uint32_t gpus, struct t
 
 struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t gpus)
 {
-    struct tccl_table *table = calloc(1, sizeof(*table));
+    cleanup_table struct tccl_table *table = calloc(1, sizeof(*table));
     if (!table)
         return NULL;
     table->ports = calloc(MAX_PORTS, sizeof(*table->ports));
     table->n_ports = table->ports ? add_ports(machine, gpus, table->ports) : 0;
     table->n_results = tccl_table_pairs(table) + 2;
     table->results = calloc((size_t)table->n_results, sizeof(*table->results));
-    if (!table->ports || !table->results) {
-        tccl_table_free(table);
+    if (!table->ports || !table->results)
         return NULL;
-    }
     tccl_machine_id(machine, table->machine);
     table->gpus = gpus;
     for (int i = 0; i < table->n_results; i++)
         table->results[i].bound = INFINITY;
     tccl_table_host_ring(table)->part = TCCL_HOST;
-    return table;
+    return tccl_steal(table);
 }
 
 void tccl_table_free(struct tccl_table *table)
@@ -71,12 +69,6 @@ void tccl_table_free(struct tccl_table *table)
     free(table->ports);
     free(table);
 }
-
-static void cleanup_table_(struct tccl_table **table)
-{
-    tccl_table_free(*table);
-}
-#define cleanup_table __attribute__((cleanup(cleanup_table_)))
 
 size_t tccl_table_bytes(const struct tccl_table *table)
 {

@@ -85,6 +85,11 @@ bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseli
  * memories), all bounds +inf. NULL only if out of memory. */
 struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t gpus);
 void tccl_table_free(struct tccl_table *table); /* NULL is fine */
+static inline void tccl_cleanup_table(struct tccl_table **table)
+{
+    tccl_table_free(*table);
+}
+#define cleanup_table __attribute__((cleanup(tccl_cleanup_table)))
 
 size_t tccl_table_bytes(const struct tccl_table *table); /* of memory */
 

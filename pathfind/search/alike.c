@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "search/likeness.h"
 
 uint32_t tccl_alike_first(const struct tccl_alike *alike, uint32_t gpus, struct tccl_exchange *move)
@@ -113,11 +114,10 @@ struct tccl_table *tccl_alike_table(const struct tccl_table *first,
                                     const struct tccl_machine *machine,
                                     const struct tccl_exchange *move, struct tccl_error *err)
 {
-    struct tccl_table *table = tccl_table_new(machine, tccl_exchange_gpus(move, first->gpus));
-    if (!table || table->n_ports != first->n_ports || move_results(first, move, table) != 0) {
-        tccl_table_free(table);
+    cleanup_table struct tccl_table *table =
+        tccl_table_new(machine, tccl_exchange_gpus(move, first->gpus));
+    if (!table || table->n_ports != first->n_ports || move_results(first, move, table) != 0)
         return tccl_fail_null(err, "the chains of another set of GPUs can't be moved to this one");
-    }
     strcpy(table->source, first->source);
     table->measured = first->measured;
     table->noise = first->noise;
@@ -126,7 +126,7 @@ struct tccl_table *tccl_alike_table(const struct tccl_table *first,
     for (int i = 0; i < 2 * TCCL_GENERATIONS; i++)
         tccl_exchange_rings(move,
                             &table->baselines[i / TCCL_GENERATIONS][i % TCCL_GENERATIONS].set);
-    return table;
+    return tccl_steal(table);
 }
 
 /* ---- as JSON ---- */

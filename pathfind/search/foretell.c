@@ -430,12 +430,6 @@ static void clear(struct question *question)
     }
 }
 
-static int compare(const void *a, const void *b)
-{
-    tccl_transfer x = *(const tccl_transfer *)a, y = *(const tccl_transfer *)b;
-    return (x > y) - (x < y);
-}
-
 static int prepare(const struct tccl_foretell *foretell, const struct tccl_joint *joint,
                    struct question *question)
 {
@@ -462,7 +456,7 @@ static int prepare(const struct tccl_foretell *foretell, const struct tccl_joint
         for (size_t k = 0; fine && k < question->n; k++)
             question->total[k] += question->own[i][k];
     }
-    qsort(question->transfers, (size_t)question->count, sizeof(tccl_transfer), compare);
+    tccl_transfers_sort(question->transfers, question->count);
     for (int i = 0; fine && i < joint->n; i++)
         for (size_t k = 0; k < question->n; k++) {
             int *most = &question->most[i][first_of(foretell, k)];
@@ -537,20 +531,11 @@ static struct kind *find_kind(const struct tccl_foretell *foretell, uint64_t wha
     return NULL;
 }
 
-/* Are all of these among those, as often? Both ascend. */
-static bool is_part(const tccl_transfer *part, int n, const tccl_transfer *all, int count)
-{
-    int at = 0;
-    for (int i = 0; i < count && at < n; i++)
-        at += all[i] == part[at];
-    return at == n;
-}
-
 /* As often as it does. */
 static bool holds(const struct question *question, const struct evidence *evidence)
 {
-    return evidence->count > 0 &&
-           is_part(evidence->transfers, evidence->count, question->transfers, question->count);
+    return evidence->count > 0 && tccl_transfers_contain(question->transfers, question->count,
+                                                         evidence->transfers, evidence->count);
 }
 
 /* Does it hold a set that is slower than its limits explain? */
@@ -706,7 +691,7 @@ int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *s
     if (!weight)
         return -1;
     memcpy(transfers, set->transfers, set->count * sizeof(*transfers));
-    qsort(transfers, set->count, sizeof(*transfers), compare);
+    tccl_transfers_sort(transfers, set->count);
     const uint64_t marks = marks_of(transfers, set->count);
     narrow_all(foretell);
     weigh(foretell, transfers, set->count, weight);
@@ -722,7 +707,7 @@ int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *s
         const struct evidence *evidence = &foretell->evidence[k];
         const double gbps = evidence->gbps * (1 - evidence->error);
         if (gbps > *least && !evidence->odd && !(marks & ~evidence->marks) &&
-            is_part(transfers, set->count, evidence->transfers, evidence->count))
+            tccl_transfers_contain(evidence->transfers, evidence->count, transfers, set->count))
             *least = gbps;
     }
     *most = *least;
@@ -733,7 +718,7 @@ int tccl_foretell_alone(struct tccl_foretell *foretell, const struct tccl_set *s
             continue;
         *most = most_alone(evidence, asked, *most);
         if (gbps < *most && evidence->count > 0 && !(evidence->marks & ~marks) &&
-            is_part(evidence->transfers, evidence->count, transfers, set->count))
+            tccl_transfers_contain(transfers, set->count, evidence->transfers, evidence->count))
             *most = gbps;
     }
     return 0;

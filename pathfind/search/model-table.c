@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "ring/reach.h"
 #include "search/beside.h"
 #include "search/likeness.h"
@@ -118,13 +119,11 @@ static struct tccl_table *begin(struct tccl_model_tables *tables, uint32_t gpus,
                                                 .others = others,
                                                 .reads = true,
                                                 .alone = true};
-    struct tccl_table *table = tccl_table_new(tccl_model_machine(tables->model), gpus);
+    cleanup_table struct tccl_table *table =
+        tccl_table_new(tccl_model_machine(tables->model), gpus);
     if (!table)
-        tccl_fail(err, "out of memory");
-    else if (tccl_search_table(tables->search, table, &options, err) >= 0)
-        return table;
-    tccl_table_free(table);
-    return NULL;
+        return tccl_fail_null(err, "out of memory");
+    return tccl_search_table(tables->search, table, &options, err) < 0 ? NULL : tccl_steal(table);
 }
 
 static struct tccl_table *make(struct tccl_model_tables *tables, uint32_t gpus,
@@ -135,16 +134,12 @@ static struct tccl_table *make(struct tccl_model_tables *tables, uint32_t gpus,
         .gap = GAP,
         .budget = gpus == tables->n_origins - 1 ? TCCL_TABLE_RINGS : TCCL_TABLE_PARTS,
         .alone = true};
-    struct tccl_table *table = begin(tables, gpus, TCCL_TABLE_OTHERS, err);
-    if (!table)
+    cleanup_table struct tccl_table *table = begin(tables, gpus, TCCL_TABLE_OTHERS, err);
+    if (!table || tccl_beside_replies(tables->model, table, &replies, err) != 0 ||
+        tccl_table_find_sets(tables->model, table, &sets, err) != 0)
         return NULL;
-    if (tccl_beside_replies(tables->model, table, &replies, err) == 0 &&
-        tccl_table_find_sets(tables->model, table, &sets, err) == 0) {
-        tccl_table_ends(table, tables->model);
-        return table;
-    }
-    tccl_table_free(table);
-    return NULL;
+    tccl_table_ends(table, tables->model);
+    return tccl_steal(table);
 }
 
 /* The first set's own baseline. NULL with err. */
@@ -154,16 +149,16 @@ static const struct tccl_baseline *find_baseline(struct tccl_model_tables *table
     struct first *first = &tables->firsts[gpus];
     if (first->baseline)
         return first->baseline;
-    struct tccl_table *own =
-        tables->origins[gpus].searched ? tables->origins[gpus].table : begin(tables, gpus, 0, err);
+    cleanup_table struct tccl_table *made = NULL;
+    const struct tccl_table *own = tables->origins[gpus].searched
+                                       ? tables->origins[gpus].table
+                                       : (made = begin(tables, gpus, 0, err));
     if (own)
         first->baseline = malloc(sizeof(*first->baseline));
     if (first->baseline)
         *first->baseline = own->baselines[1][TCCL_NEWEST];
     else
         tccl_fail(err, "out of memory");
-    if (!tables->origins[gpus].searched)
-        tccl_table_free(own);
     return first->baseline;
 }
 

@@ -13,10 +13,9 @@
 #include "search/rings.h"
 
 #define GAP 0.03
-#define CLOSE 0.01                      /* to what ring sets have at most */
-static const double ALIKE = 2.5;        /* deviations that sets that are alike may be off by, */
-static const double BLUR = 3;           /* that two sets can't be told apart by, */
-static const double LEAST_NOISE = 0.01; /* and what is taken for noise at least */
+#define CLOSE 0.01                           /* to what ring sets have at most */
+static const double BLUR = 3;                /* deviations that two sets can't be told apart by, */
+static const double LEAST_NOISE = 0.01;      /* and what is taken for noise at least */
 static const double GUESSED[] = {0.9, 0.98}; /* what counts of a guess, */
 static const double SEVERAL = 0.75;          /* of that where several rings are, */
 static const double DIRECT = 0.85;           /* and of two without bounces */
@@ -120,16 +119,6 @@ static int rate(void *context, const tccl_transfer *transfers, int count, double
     return all.failed;
 }
 
-/* For symmetries: what was measured. */
-static int look_up(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                   struct tccl_error *err)
-{
-    struct recall *recall = context;
-    const struct tccl_setmap_entry *entry = tccl_setmap_find(recall->sets, set);
-    *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
-    return go_on(recall, err);
-}
-
 /* Small sets first: what those explain is no limit of its own. What a further transfer makes faster
  * limits nothing. */
 static int add_limits(struct recall *recall, struct tccl_error *err)
@@ -176,11 +165,9 @@ static int learn(struct recall *recall, const struct tccl_machine *machine, stru
 {
     const struct tccl_setmap *sets = recall->sets;
     const double deviation = tccl_setmap_deviation(sets, NULL, 0);
-    const struct tccl_meter meter = {.measure = look_up, .context = recall};
     struct tccl_oddity odd[TCCL_MAX_ODDITIES];
-    recall->symmetry =
-        tccl_symmetry_of_machine(machine, &meter, fmax(LEAST_NOISE, ALIKE * deviation), err);
-    if (!recall->symmetry)
+    recall->symmetry = tccl_symmetry_of_sets(machine, sets, LEAST_NOISE, deviation, err);
+    if (go_on(recall, err) != 0 || !recall->symmetry)
         return -1;
     if (!(recall->bounds = tccl_bounds_new(machine, recall->symmetry, recall->sets)))
         return tccl_fail(err, "out of memory");
@@ -357,8 +344,9 @@ tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
                                                 .progress = progress,
                                                 .context = context};
     uint32_t felt;
-    struct tccl_table *table = NULL,
-                      *judged = tccl_narrowed_table(before, machine, narrowed, NULL, &felt);
+    struct tccl_table *table = NULL;
+    cleanup_table struct tccl_table *judged =
+        tccl_narrowed_table(before, machine, narrowed, NULL, &felt);
     struct tccl_search *search = NULL;
     if (learn(&recall, machine, err) == 0) {
         table = tccl_table_new(machine, before->gpus);
@@ -374,7 +362,6 @@ tccl_recall_table(const struct tccl_machine *machine, struct tccl_setmap *sets,
             find_ends(&recall, table);
     }
     tccl_search_free(search);
-    tccl_table_free(judged);
     tccl_foretell_free(recall.foretell);
     tccl_bounds_free(recall.bounds);
     tccl_symmetry_free(recall.symmetry);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "search/likeness.h"
+#include "search/setmap.h"
 
 enum {
     DEVICES = TCCL_MAX_GPUS + TCCL_MAX_MEMORIES + TCCL_MAX_NICS,
@@ -356,6 +357,22 @@ struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machin
         return symmetry;
     tccl_symmetry_free(symmetry);
     return NULL;
+}
+
+static int look_up(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                   struct tccl_error *err UNUSED)
+{
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(context, set);
+    *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
+    return 0;
+}
+
+struct tccl_symmetry *tccl_symmetry_of_sets(const struct tccl_machine *machine,
+                                            const struct tccl_setmap *sets, double noise,
+                                            double deviation, struct tccl_error *err)
+{
+    const struct tccl_meter meter = {.measure = look_up, .context = (void *)sets};
+    return tccl_symmetry_of_machine(machine, &meter, fmax(noise, TCCL_ALIKE * deviation), err);
 }
 
 bool tccl_symmetry_assumed(const struct tccl_symmetry *symmetry)

@@ -24,6 +24,12 @@ struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model);
 struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machine,
                                                const struct tccl_meter *meter, double noise,
                                                struct tccl_error *err);
+/* The same by what a store has: noise, or TCCL_ALIKE times what its measurements of one set differ
+ * by (deviation), if that is more. */
+#define TCCL_ALIKE 2.5 /* deviations that sets that are alike may be off by, each */
+struct tccl_symmetry *tccl_symmetry_of_sets(const struct tccl_machine *machine,
+                                            const struct tccl_setmap *sets, double noise,
+                                            double deviation, struct tccl_error *err);
 /* Is it found by samples, and not proven? */
 bool tccl_symmetry_assumed(const struct tccl_symmetry *symmetry);
 void tccl_symmetry_free(struct tccl_symmetry *symmetry); /* NULL is fine */

@@ -17,7 +17,6 @@
 /* A step that started alone runs its best ring, or NCCL's own: of two sides one has one of these.
  */
 enum { CANDIDATES = 20, COMMON = 2 };
-static const double ALIKE = 2.5; /* deviations that sets that are alike may be off by, each */
 #define SAME 0.01 /* what is foretold anew, and differs by no more, isn't written again */
 
 struct candidates {
@@ -27,14 +26,8 @@ struct candidates {
     int now;                 /* the one at work */
 };
 
-/* Sets as they were measured. */
-struct log {
-    const struct tccl_backend *backend;
-    struct tccl_setmap sets;
-};
-
 struct work {
-    struct log log;
+    struct tccl_setmap sets; /* as they were measured */
     struct tccl_backend *backend;
     struct tccl_profile *profile;
     const struct tccl_fill_options *options;
@@ -356,21 +349,30 @@ static double differ(const struct kind *kind)
 
 static int note(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
-    struct log *log = context;
-    return measured->marks == log->backend->marks && !tccl_setmap_note(&log->sets, set, measured)
+    struct work *work = context;
+    return measured->marks == work->backend->marks && !tccl_setmap_note(&work->sets, set, measured)
                ? -1
                : 0;
+}
+
+/* Each of the two is a side. turned: the second one comes first. */
+static void split_pair(const struct tccl_set *pair, bool turned, struct tccl_joint *joint,
+                       const struct tccl_side *sides[2])
+{
+    joint->n = 2;
+    for (int i = 0; i < 2; i++) {
+        const struct tccl_set one = {1, {pair->transfers[i ^ turned]}};
+        tccl_side_add(&joint->sides[i], &one);
+        sides[i] = &joint->sides[i];
+    }
 }
 
 static int do_pair(struct work *work, const struct tccl_set *set, bool measure,
                    struct tccl_error *err)
 {
-    struct tccl_joint joint = {.n = 2};
-    const struct tccl_side *sides[] = {&joint.sides[0], &joint.sides[1]};
-    for (int i = 0; i < 2; i++) {
-        joint.sides[i] = (struct tccl_side){.rings = 1, .count = 1};
-        joint.sides[i].transfers[0] = set->transfers[i];
-    }
+    struct tccl_joint joint = {0};
+    const struct tccl_side *sides[2];
+    split_pair(set, false, &joint, sides);
     bool known = tccl_together_has(work->known, sides, 2);
     if (!measure) {
         work->progress->together_total++;
@@ -384,7 +386,7 @@ static int do_pair(struct work *work, const struct tccl_set *set, bool measure,
 
 static int do_pairs(struct work *work, bool measure, struct tccl_error *err)
 {
-    const struct tccl_setmap *sets = &work->log.sets;
+    const struct tccl_setmap *sets = &work->sets;
     int rc = 0;
     for (size_t i = 0; i < sets->count && rc == 0 && !is_over(work); i++) {
         const struct tccl_setmap_entry *entry = &sets->entries[i];
@@ -399,7 +401,7 @@ static int do_pairs(struct work *work, bool measure, struct tccl_error *err)
  * seen not to collapse. */
 static int learn_kinds(struct work *work, struct tccl_error *err)
 {
-    const struct tccl_setmap *sets = &work->log.sets;
+    const struct tccl_setmap *sets = &work->sets;
     bool turned;
     work->n_kinds = 0;
     for (size_t i = 0; i < sets->count; i++) {
@@ -409,13 +411,12 @@ static int learn_kinds(struct work *work, struct tccl_error *err)
         struct kind *kind = kind_of(work, &entry->set, true, &turned);
         if (!kind)
             return tccl_fail(err, "out of memory");
-        struct tccl_side first = {.rings = 1, .count = 1}, second = first;
-        const struct tccl_side *sides[] = {&first, &second};
+        struct tccl_joint joint = {0};
+        const struct tccl_side *sides[2];
         const struct tccl_rates rates = {.together = work->known};
         double gbps[2];
         enum tccl_basis basis;
-        first.transfers[0] = entry->set.transfers[turned];
-        second.transfers[0] = entry->set.transfers[!turned];
+        split_pair(&entry->set, turned, &joint, sides);
         if (!tccl_oddity_collapses(sets, &entry->set, entry->best.gbps)) {
             kind->shares = true;
             continue;
@@ -435,20 +436,18 @@ static int foretell_pair(struct work *work, const struct tccl_set *set, struct t
 {
     bool turned;
     const struct kind *kind = kind_of(work, set, false, &turned);
-    struct tccl_joint joint = {.n = 2, .marks = work->backend->marks};
-    const struct tccl_side *sides[] = {&joint.sides[0], &joint.sides[1]};
+    struct tccl_joint joint = {.marks = work->backend->marks};
+    const struct tccl_side *sides[2];
     const struct tccl_rates rates = {.together = work->known};
     enum tccl_basis basis;
     double before[2];
     if (!kind || differ(kind) > TCCL_FORETOLD_WITHIN ||
         tccl_together_count(work->known) >= TCCL_MAX_JOINTS)
         return 0;
-    for (int i = 0; i < 2; i++) {
-        joint.sides[i] = (struct tccl_side){.rings = 1, .count = 1};
-        joint.sides[i].transfers[0] = set->transfers[i];
+    split_pair(set, false, &joint, sides);
+    for (int i = 0; i < 2; i++)
         joint.gbps[i] =
             round(1e3 * fmax(kind->gbps[0][i != turned], kind->gbps[1][i != turned])) / 1e3;
-    }
     joint.foretold = round(1e3 * differ(kind)) / 1e3;
     if (tccl_rates_sides(&rates, sides, 2, before, &basis, NULL) == 0 &&
         (basis == TCCL_BASIS_MEASURED || basis == TCCL_BASIS_FORETOLD))
@@ -459,7 +458,7 @@ static int foretell_pair(struct work *work, const struct tccl_set *set, struct t
 /* All pairs of transfers of two GPUs each that a profile knows alone. */
 static int foretell_pairs(struct work *work, struct tccl_error *err)
 {
-    const struct tccl_setmap *sets = &work->log.sets;
+    const struct tccl_setmap *sets = &work->sets;
     int rc = learn_kinds(work, err);
     bool any = false;
     for (size_t i = 0; i < work->n_kinds; i++)
@@ -488,30 +487,18 @@ static int do_all(struct work *work, enum pass pass, struct tccl_error *err)
     return rc;
 }
 
-/* For symmetries: what was measured already. */
-static int look_up(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                   struct tccl_error *err UNUSED)
-{
-    const struct work *work = context;
-    const struct tccl_setmap_entry *entry = tccl_setmap_find(&work->log.sets, set);
-    *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
-    return 0;
-}
-
 /* What is known of sets alone foretells what several do. */
 static int learn(struct work *work, struct tccl_error *err)
 {
-    const struct tccl_setmap *sets = &work->log.sets;
+    const struct tccl_setmap *sets = &work->sets;
     const struct tccl_machine *machine = tccl_profile_machine(work->profile);
     double deviation = tccl_setmap_deviation(sets, NULL, 0);
     work->symmetry = work->backend->symmetry;
-    if (!work->symmetry) {
-        const struct tccl_meter meter = {.measure = look_up, .context = work};
-        work->symmetry = work->found = tccl_symmetry_of_machine(
-            machine, &meter, fmax(work->backend->noise, ALIKE * deviation), err);
-        if (!work->found)
-            return -1;
-    }
+    if (!work->symmetry)
+        work->symmetry = work->found =
+            tccl_symmetry_of_sets(machine, sets, work->backend->noise, deviation, err);
+    if (!work->symmetry)
+        return -1;
     work->foretell = tccl_foretell_of(machine, work->symmetry, deviation, sets, NULL);
     return work->foretell ? 0 : tccl_fail(err, "out of memory");
 }
@@ -539,8 +526,7 @@ static int run(struct work *work, struct tccl_error *err)
     if (!work->known || !work->failed)
         return tccl_fail(err, "out of memory");
     if (tccl_profile_joints(work->profile, know, work, NULL, err) < 0 ||
-        tccl_profile_sets(work->profile, note, &work->log, NULL, err) < 0 ||
-        learn(work, err) != 0 ||
+        tccl_profile_sets(work->profile, note, work, NULL, err) < 0 || learn(work, err) != 0 ||
         tccl_profile_joints(work->profile, learn_joint, work, NULL, err) < 0 ||
         do_all(work, LOOK, err) != 0)
         return -1;
@@ -564,8 +550,7 @@ int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profil
     struct work *work = calloc(1, sizeof(*work));
     if (!work)
         return tccl_fail(err, "out of memory");
-    *work = (struct work){.log.backend = backend,
-                          .backend = backend,
+    *work = (struct work){.backend = backend,
                           .profile = profile,
                           .options = options,
                           .progress = end,
@@ -582,7 +567,7 @@ int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profil
     tccl_foretell_free(work->foretell);
     tccl_symmetry_free(work->found);
     free(work->kinds);
-    tccl_setmap_clear(&work->log.sets);
+    tccl_setmap_clear(&work->sets);
     free(work);
     return rc;
 }

@@ -19,7 +19,6 @@ static const double MATRIX_PART = 0.25; /* of the time, at most */
 static const double PART = 0.5;         /* of the time that is left, for what comes first */
 static const double SHORTEST = 0.2;     /* seconds that a search gets in any case */
 static const double BLUR = 3;           /* deviations that two sets can't be told apart by */
-static const double ALIKE = 2.5;        /* that sets that are alike may be off by, each */
 static const double MAY_BE_OFF = 2;     /* deviations that one value may be off by */
 static const double MOST_DIFFER = 0.1;  /* what is taken for one at most */
 static const double FEW_DIFFER = 0.01;  /* a deviation below that needs no more measuring */
@@ -157,7 +156,7 @@ static int learn_noise(struct fill *fill, struct tccl_error *err)
 /* What sets that are alike may be off by, each. */
 static double likeness_noise(const struct fill *fill)
 {
-    return fmax(fill->backend->noise, ALIKE * fill->deviation);
+    return fmax(fill->backend->noise, TCCL_ALIKE * fill->deviation);
 }
 
 /* Which parts of the machine are alike. Where there is no time for it, the
@@ -438,14 +437,10 @@ static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
      * nobody would know. */
     while (fill->search && rc == 0 && !stop(fill, 0))
         rc = tccl_run_meter_retry(&fill->meter, gpus, err);
-    struct tccl_table *table = rc < 0 ? NULL : tccl_table_new(machine, gpus);
-    if (rc < 0 || !table || !fill->search) {
-        tccl_table_free(table);
+    cleanup_table struct tccl_table *table = rc < 0 ? NULL : tccl_table_new(machine, gpus);
+    if (rc < 0 || !table || !fill->search)
         return rc < 0 ? -1 : tccl_fail(err, "out of memory");
-    }
-    rc = search_table(fill, table, err);
-    tccl_table_free(table);
-    return rc;
+    return search_table(fill, table, err);
 }
 
 /* Which part of the time left is a table's. */
