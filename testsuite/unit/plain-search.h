@@ -1,5 +1,6 @@
 /* plain-search.h: the paper's search for the best ring of a node as it stands there: best first
- * over transfer sets, each measured when it is inserted. To compare with. */
+ * over transfer sets, each measured when it is inserted; P2P edges write, as those of ours do that
+ * bounds are proven for. To compare with. */
 #pragma once
 
 #include "chain/chain.h"
@@ -10,9 +11,8 @@
 struct plain_state {
     double gbps;
     long born;
-    int progress; /* transfers, if the more complete of equals is to go first */
-    int8_t count, bounces, mode,
-        pending; /* mode: 0 writes, 1 reads, -1 none; pending: memory or -1 */
+    int progress;            /* transfers, if the more complete of equals is to go first */
+    int8_t bounces, pending; /* pending: memory or -1 */
     uint32_t visited;
     int8_t last;
     bool closed;
@@ -106,15 +106,8 @@ static void plain_expand_to(struct plain_search *search, const struct plain_stat
         plain_arrive(search, &next, to);
         return;
     }
-    for (int mode = 0; mode < 2 && machine->p2p[state->last][to]; mode++) {
-        if (state->mode >= 0 && state->mode != mode)
-            continue;
-        next = *state;
-        next.mode = mode;
-        if (mode == 0)
-            plain_add(&next, TCCL_GPU, state->last, false, TCCL_GPU, to);
-        else
-            plain_add(&next, TCCL_GPU, to, true, TCCL_GPU, state->last);
+    if (machine->p2p[state->last][to]) {
+        plain_add(&next, TCCL_GPU, state->last, false, TCCL_GPU, to);
         plain_arrive(search, &next, to);
     }
 }
@@ -144,8 +137,7 @@ __attribute__((unused)) static long plain_ring(const struct tccl_model *model, u
     struct plain_search search = {
         .model = model, .gpus = gpus, .limit = limit, .complete_first = complete_first};
     search.first = __builtin_ctz(gpus);
-    struct plain_state state = {
-        .mode = -1, .pending = -1, .visited = 1u << search.first, .last = search.first};
+    struct plain_state state = {.pending = -1, .visited = 1u << search.first, .last = search.first};
     *gbps = 0;
     plain_expand(&search, &state);
     while (search.count > 0 && search.measured <= limit) {
