@@ -294,34 +294,35 @@ static int rate(struct tccl_groups *groups, const struct tccl_side *sides, int g
     return tccl_beside_worth(&beside, side, worth, err);
 }
 
-/* What each group reaches while all have these, GB/s. */
-static int rate_all(struct tccl_groups *groups, const struct tccl_side *sides,
-                    struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS],
-                    struct tccl_error *err)
-{
-    if (rate(groups, sides, 0, &sides[0], worth, err) != 0)
-        return -1;
-    gbps[0] = worth->gbps;
-    for (int i = 1; i < groups->n; i++)
-        gbps[i] = worth->others[groups->beside->n + i - 1];
-    return 0;
-}
+/* What all groups have while each has its side. */
+struct worths {
+    struct tccl_worth worth; /* of the first one */
+    double gbps[TCCL_MAX_GROUPS];
+    uint8_t ends[TCCL_MAX_GROUPS]; /* of the rounds of its all-reduces */
+    bool harms;
+};
 
-/* The ends of the rounds of each group's all-reduces while all have these: those that are known
- * stay where no model can say. */
-static int rate_ends(const struct tccl_groups *groups, const struct tccl_side *sides,
-                     uint8_t ends[static TCCL_MAX_GROUPS], struct tccl_error *err)
+/* floor: what other steps have beside NCCL's own of all groups; have they less? No group counts for
+ * more than it has alone then. NULL: the ends are told; those that are known stay where no model
+ * can say. */
+static int rate_all(struct tccl_groups *groups, const struct tccl_side *sides,
+                    const struct tccl_floor *floor, struct worths *all, struct tccl_error *err)
 {
-    uint8_t all[TCCL_MAX_SIDES] = {ends[0]};
+    const int before = groups->beside->n, rest = groups->n - 1;
+    uint8_t ends[TCCL_MAX_SIDES] = {all->ends[0]};
     struct tccl_beside beside;
-    struct tccl_worth worth;
     see_others(groups, sides, 0, &beside);
-    memcpy(&all[groups->beside->n + 1], &ends[1], (size_t)groups->n - 1);
-    if (tccl_beside_worth(&beside, &sides[0], &worth, err) != 0 ||
-        tccl_beside_ends(&beside, &sides[0], &worth, all, err) != 0)
+    memcpy(&ends[before + 1], &all->ends[1], (size_t)rest);
+    if (tccl_beside_worth(&beside, &sides[0], &all->worth, err) != 0 ||
+        (!floor && tccl_beside_ends(&beside, &sides[0], &all->worth, ends, err) != 0))
         return -1;
-    ends[0] = all[0];
-    memcpy(&ends[1], &all[groups->beside->n + 1], (size_t)groups->n - 1);
+    all->ends[0] = ends[0];
+    memcpy(&all->ends[1], &ends[before + 1], (size_t)rest);
+    all->gbps[0] = all->worth.gbps;
+    memcpy(&all->gbps[1], &all->worth.others[before], (size_t)rest * sizeof(*all->gbps));
+    for (int i = 0; i < groups->n && floor; i++)
+        all->gbps[i] = fmin(all->gbps[i], sides[i].alone);
+    all->harms = floor && tccl_floor_harms(floor, groups->beside, &all->worth, groups->noise);
     return 0;
 }
 
@@ -380,28 +381,32 @@ static void begin_empty(const struct tccl_groups *groups, struct assignment *now
  * which say how much it is at least, they count as they are alone: they have no more than that.
  * Returns 0; 1: of some group they are not known; or -1. */
 static int rate_own(struct tccl_groups *groups, int generation, struct tccl_side *sides,
-                    struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS],
-                    struct tccl_error *err)
+                    struct worths *all, struct tccl_error *err)
 {
+    bool known = true;
     for (int i = 0; i < groups->n; i++) {
         const struct tccl_baseline *own = &groups->lists[i].baselines[generation];
         sides[i] = (struct tccl_side){.alone = own->gbps};
-        if (!(own->gbps > 0) || tccl_ring_set_side(&own->set, &sides[i]) != 0 || !sides[i].count)
-            return 1;
+        all->ends[i] = tccl_baseline_ends(own);
+        known = known && own->gbps > 0 && tccl_ring_set_side(&own->set, &sides[i]) == 0 &&
+                sides[i].count;
     }
-    if (rate_all(groups, sides, worth, gbps, err) != 0)
+    if (!known)
+        return 1;
+    if (rate_all(groups, sides, NULL, all, err) != 0)
         return -1;
-    if (worth->basis == TCCL_BASIS_BOUNDS) {
+    if (all->worth.basis == TCCL_BASIS_BOUNDS) {
         /* As if no group, and no other step, took anything from another one. */
+        struct tccl_worth *worth = &all->worth;
         *worth = (struct tccl_worth){.least = 1, .left = 1, .sum = groups->beside->n};
         for (int i = 0; i < groups->beside->n; i++)
             worth->others[i] = groups->beside->alone[i];
         for (int i = 0; i < groups->n; i++) {
-            gbps[i] = sides[i].alone;
-            worth->least = fmin(worth->least, gbps[i] / groups->unit);
-            worth->sum += gbps[i] / groups->unit;
+            all->gbps[i] = sides[i].alone;
+            worth->least = fmin(worth->least, all->gbps[i] / groups->unit);
+            worth->sum += all->gbps[i] / groups->unit;
         }
-        worth->gbps = gbps[groups->n - 1];
+        worth->gbps = all->gbps[groups->n - 1];
     }
     return 0;
 }
@@ -412,21 +417,6 @@ static double least_of(const double *gbps, int n)
     for (int i = 0; i < n; i++)
         least = fmin(least, gbps[i]);
     return least;
-}
-
-/* What each group has while all have these, GB/s; and has another step less then than
- * beside NCCL's own of all of them? Returns 0, or -1 with err. */
-static int rate_each(struct tccl_groups *groups, const struct tccl_side *sides,
-                     const struct tccl_floor *floor, double gbps[static TCCL_MAX_GROUPS],
-                     bool *harms, struct tccl_error *err)
-{
-    struct tccl_worth worth;
-    if (rate_all(groups, sides, &worth, gbps, err) != 0)
-        return -1;
-    for (int i = 0; i < groups->n; i++)
-        gbps[i] = fmin(gbps[i], sides[i].alone);
-    *harms = tccl_floor_harms(floor, groups->beside, &worth, groups->noise);
-    return 0;
 }
 
 /* Of a group, on all of its nodes: how many these are is not known here; two, if there are several.
@@ -457,7 +447,7 @@ static double least_reach(const struct tccl_groups *groups, const struct assignm
  * as well as what the chains reach; none where only other steps gain by that, and the slowest group
  * would have less than enough, GB/s, nor where another step has less than its floor. */
 static int judge(struct tccl_groups *groups, const struct assignment *planned, int generation,
-                 const double *ours_gbps, const struct tccl_side *own, double enough,
+                 const struct worths *ours_all, const struct tccl_side *own, double enough,
                  const struct tccl_floor *floor, bool better[static TCCL_MAX_GROUPS],
                  struct tccl_error *err)
 {
@@ -479,14 +469,13 @@ static int judge(struct tccl_groups *groups, const struct assignment *planned, i
         if (!better[i])
             sides[i] = own[i];
     }
-    double gbps[TCCL_MAX_GROUPS];
-    bool harms;
-    if (rate_each(groups, sides, floor, gbps, &harms, err) != 0)
+    struct worths all = {.harms = false};
+    if (rate_all(groups, sides, floor, &all, err) != 0)
         return -1;
-    bool less = least_of(gbps, groups->n) < enough ||
-                least_reach(groups, planned, better, generation, gbps) * (1 + 1e-9) <
-                    least_reach(groups, planned, NULL, generation, ours_gbps);
-    for (int i = 0; i < groups->n && (less || harms); i++)
+    bool less = least_of(all.gbps, groups->n) < enough ||
+                least_reach(groups, planned, better, generation, all.gbps) * (1 + 1e-9) <
+                    least_reach(groups, planned, NULL, generation, ours_all->gbps);
+    for (int i = 0; i < groups->n && (less || all.harms); i++)
         better[i] = true;
     return 0;
 }
@@ -506,34 +495,33 @@ static int most_bounces(const struct tccl_groups *groups, const struct assignmen
     return most;
 }
 
-/* Is it worth it for the slowest group, beside other steps? choices: with what is told of all. */
+/* Is it worth it for the slowest group, beside other steps? choices: with what is told of ours. */
 static bool is_worth_it(const struct tccl_groups *groups, const struct assignment *planned,
-                        int generation, const double *ours, const struct tccl_worth *worth,
-                        const double *own, const struct tccl_group_choice *choices, bool harms)
+                        int generation, const struct worths *ours, const struct worths *own,
+                        const struct tccl_group_choice *choices)
 {
     double ours_told = INFINITY, own_told = INFINITY;
     for (int i = 0; i < groups->n; i++) {
-        const uint8_t ends = choices[i].cell.told_ends,
-                      own_ends = choices[i].baseline_ends[generation];
-        ours_told = fmin(ours_told, ours[i] * tccl_reach(ends, count_gpus(groups)));
-        own_told = fmin(own_told, own[i] * tccl_reach(own_ends, count_gpus(groups)));
+        const double reach = tccl_reach(choices[i].cell.told_ends, count_gpus(groups));
+        ours_told = fmin(ours_told, ours->gbps[i] * reach);
+        own_told = fmin(own_told, own->gbps[i] * tccl_reach(own->ends[i], count_gpus(groups)));
     }
     int nodes = groups->closed ? 1 : 2;
-    double reach = least_reach(groups, planned, NULL, generation, ours);
+    double reach = least_reach(groups, planned, NULL, generation, ours->gbps);
     const struct tccl_decision_case asked = {
         .ours = {.gbps = reach,
                  .told = ours_told,
                  .share = planned->worth.left,
-                 .harms = harms,
+                 .harms = ours->harms,
                  .bounces = nodes * most_bounces(groups, planned, generation)},
-        .nccl = {.gbps = least_reach(groups, NULL, NULL, generation, own),
+        .nccl = {.gbps = least_reach(groups, NULL, NULL, generation, own->gbps),
                  .told = own_told,
-                 .share = worth->left,
+                 .share = own->worth.left,
                  .bounces = nodes * most_bounces(groups, NULL, generation)},
         .nodes = nodes,
         .gpus = count_gpus(groups),
         .small_first = groups->closed,
-        .alone = groups->beside->n > 0 ? groups->unit * reach / least_of(ours, groups->n) : 0,
+        .alone = groups->beside->n > 0 ? groups->unit * reach / least_of(ours->gbps, groups->n) : 0,
         .noise = groups->noise,
         .measured = groups->measured};
     return tccl_decide(&asked).decided == TCCL_TAKE;
@@ -544,35 +532,25 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
                             int generation, struct tccl_group_choice *choices,
                             struct tccl_error *err)
 {
-    struct tccl_side own[TCCL_MAX_GROUPS];
-    struct tccl_worth worth = {0};
-    double gbps[TCCL_MAX_GROUPS] = {0};
+    struct tccl_side sides[TCCL_MAX_GROUPS];
+    struct worths own = {.harms = false}, ours = own;
     bool better[TCCL_MAX_GROUPS] = {false};
-    int known = rate_own(groups, generation, own, &worth, gbps, err);
+    struct tccl_floor floor = {.known = {0}};
+    const int known = rate_own(groups, generation, sides, &own, err);
     if (known < 0)
         return -1;
-    double enough = least_of(gbps, groups->n) * (1 - 1e-9);
-    struct tccl_floor floor = {.known = {0}};
-    double ours[TCCL_MAX_GROUPS];
-    bool harms;
-    tccl_floor_raise(&floor, groups->beside, known == 0 ? &worth : NULL);
-    if (rate_each(groups, planned->sides, &floor, ours, &harms, err) != 0)
-        return -1;
-    uint8_t ends[TCCL_MAX_GROUPS];
-    for (int i = 0; i < groups->n; i++)
-        ends[i] = tccl_baseline_ends(&groups->lists[i].baselines[generation]);
-    if (known == 0 && rate_ends(groups, own, ends, err) != 0)
-        return -1;
-    for (int i = 0; i < groups->n; i++)
-        choices[i].baseline_ends[generation] = ends[i];
-    if (known == 0 && least_of(ours, groups->n) >= enough &&
-        tccl_worth_better(&planned->worth, &worth, groups->noise) &&
-        is_worth_it(groups, planned, generation, ours, &worth, gbps, choices, harms) &&
-        judge(groups, planned, generation, ours, own, enough, &floor, better, err) != 0)
+    const double enough = least_of(own.gbps, groups->n) * (1 - 1e-9);
+    tccl_floor_raise(&floor, groups->beside, known == 0 ? &own.worth : NULL);
+    if (rate_all(groups, planned->sides, &floor, &ours, err) != 0 ||
+        (known == 0 && least_of(ours.gbps, groups->n) >= enough &&
+         tccl_worth_better(&planned->worth, &own.worth, groups->noise) &&
+         is_worth_it(groups, planned, generation, &ours, &own, choices) &&
+         judge(groups, planned, generation, &ours, sides, enough, &floor, better, err) != 0))
         return -1;
     for (int i = 0; i < groups->n; i++) {
-        choices[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;
-        choices[i].better[generation] = (known != 0 && !harms) || better[i];
+        choices[i].baseline_ends[generation] = own.ends[i];
+        choices[i].baseline_gbps[generation] = own.gbps[i];
+        choices[i].better[generation] = (known != 0 && !ours.harms) || better[i];
     }
     return 0;
 }
@@ -610,7 +588,7 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
 {
     cleanup_free struct assignment *ways = calloc(STARTS, sizeof(*ways));
     const struct assignment *best;
-    uint8_t ends[TCCL_MAX_GROUPS];
+    struct worths all = {.harms = false};
     if (!ways)
         return tccl_fail(err, "out of memory");
     if (groups->n < 2 || beside->n + groups->n > TCCL_MAX_SIDES)
@@ -626,12 +604,12 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
             return -1;
         *cell = (struct tccl_seen){.bound = result->bound};
         tccl_seen_take(cell, result, &worth, false);
-        ends[i] = cell->ends;
+        all.ends[i] = cell->ends;
     }
-    if (rate_ends(groups, best->sides, ends, err) != 0)
+    if (rate_all(groups, best->sides, NULL, &all, err) != 0)
         return -1;
     for (int i = 0; i < groups->n; i++)
-        choices[i].cell.told_ends = ends[i];
+        choices[i].cell.told_ends = all.ends[i];
     for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
         bool as_before = generation > 0;
         for (int i = 0; i < groups->n && as_before; i++)
