@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/fileio.h"
+#include "base/grow.h"
 #include "machine/pattern.h"
 
 enum {
@@ -113,14 +114,8 @@ static int add_limit(struct builder *builder)
         tccl_transfer transfer = model->possible[i];
         if (builder->weights[transfer] <= 0)
             continue;
-        if (model->n_uses == model->room) {
-            size_t room = model->room ? model->room * 2 : 1024;
-            struct tccl_model_use *more = reallocarray(model->by_limit, room, sizeof(*more));
-            if (!more)
-                return -1;
-            model->by_limit = more;
-            model->room = room;
-        }
+        if (TCCL_GROW(model->by_limit, model->n_uses, model->room) != 0)
+            return -1;
         model->by_limit[model->n_uses++] = (struct tccl_model_use){
             transfer, (uint16_t)model->n_limits,
             limit->rule < 0 || meets(model, transfer, &model->rules[limit->rule]),

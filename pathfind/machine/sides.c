@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/hash.h"
 
 /* A part that reached less than this share of a bound refutes it: less is noise. */
@@ -100,7 +101,8 @@ struct known_side {
 
 struct tccl_together {
     struct entry *entries;
-    int count, room;
+    int count;
+    size_t room;
 };
 
 static const char *const names[TCCL_BASES] = {"", "model", "measured", "foretold", "bounds"};
@@ -251,14 +253,8 @@ int tccl_together_collapsed(const struct tccl_together *together, struct tccl_se
 static struct entry *add_entry(struct tccl_together *together, const struct question *question)
 {
     size_t count = (size_t)question->count;
-    if (together->count == together->room) {
-        int room = together->room ? 2 * together->room : 64;
-        struct entry *entries = reallocarray(together->entries, (size_t)room, sizeof(*entries));
-        if (!entries)
-            return NULL;
-        together->entries = entries;
-        together->room = room;
-    }
+    if (TCCL_GROW(together->entries, (size_t)together->count, together->room) != 0)
+        return NULL;
     struct entry *entry = &together->entries[together->count];
     *entry = (struct entry){.n = question->n,
                             .count = question->count,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/grow.h"
 
 /* LANES: rows of the segment are padded to a multiple of it. */
 enum { MAX_WORDS = 4096, SLOTS = 2 * MAX_WORDS, MAX_EDGES = 1 << 21, LANES = 4 };
@@ -27,7 +28,8 @@ struct edge {
 
 /* Those of a node kind. */
 struct edges {
-    int count, room;
+    int count;
+    size_t room;
     struct edge *edges;
     struct word *entries; /* of each way: what its rings come in from, sorted */
 };
@@ -111,19 +113,6 @@ static int find_word(struct merge *merge, const struct word *word)
 
 /* Edges */
 
-static int room_for_edge(struct edges *of)
-{
-    if (of->count < of->room)
-        return 0;
-    int room = of->room ? 2 * of->room : 64;
-    struct edge *edges = realloc(of->edges, sizeof(*edges) * room);
-    if (!edges)
-        return -1;
-    of->edges = edges;
-    of->room = room;
-    return 0;
-}
-
 /* Adds an edge, or makes the one between the same words better. */
 static int add_edge(struct merge *merge, struct edges *of, struct edge edge)
 {
@@ -138,7 +127,7 @@ static int add_edge(struct merge *merge, struct edges *of, struct edge edge)
         merge->full = true;
         return 0;
     }
-    if (room_for_edge(of) != 0)
+    if (TCCL_GROW(of->edges, of->count, of->room) != 0)
         return -1;
     merge->latest[edge.to] = of->count;
     of->edges[of->count++] = edge;

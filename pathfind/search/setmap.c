@@ -10,19 +10,6 @@
  * deviations. */
 static const double DISTURBED = 6;
 
-int tccl_setmap_grow(void **array, size_t count, size_t *room, size_t element)
-{
-    if (count < *room)
-        return 0;
-    size_t wanted = *room ? *room * 2 : 64;
-    void *larger = realloc(*array, wanted * element);
-    if (!larger)
-        return -1;
-    *array = larger;
-    *room = wanted;
-    return 0;
-}
-
 void tccl_setmap_clear(struct tccl_setmap *map)
 {
     free(map->slots);

@@ -4,6 +4,7 @@
  * down. A set that failed says nothing, until one gives a bandwidth. */
 #pragma once
 
+#include "base/grow.h"
 #include "machine/meter.h"
 
 enum { TCCL_VALUES = 4 /* of one set that are kept */ };
@@ -52,9 +53,3 @@ double tccl_setmap_later(const struct tccl_setmap_entry *entry, int times);
  * from those among the first count sets (NULL: among all) that were measured twice; 0 where none
  * was. */
 double tccl_setmap_deviation(const struct tccl_setmap *map, const struct tccl_set *sets, int count);
-
-/* Doubles an array (of count elements, with room for so many) when it is full. Returns 0, or -1
- * without memory. */
-int tccl_setmap_grow(void **array, size_t count, size_t *room, size_t element);
-#define TCCL_GROW(array, count, room)                                                              \
-    tccl_setmap_grow((void **)&(array), count, &(room), sizeof(*(array)))
