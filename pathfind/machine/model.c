@@ -95,12 +95,12 @@ static int read_user(struct builder *builder, const json_t *json, struct tccl_pa
     return tccl_pattern_parse(text, machine, &builder->groups, pattern, err);
 }
 
-/* Does the transfer by itself meet all conditions of the rule? */
-static bool meets(const struct tccl_model *model, tccl_transfer transfer, const struct rule *rule)
+/* Are all conditions of the rule among those met? */
+static bool holds(const struct rule *rule, const uint64_t *met)
 {
     bool all = true;
     for (int i = 0; i < rule->count && all; i++)
-        all = has_bit(model->roles[transfer].conditions, rule->first + i);
+        all = has_bit(met, rule->first + i);
     return all;
 }
 
@@ -118,7 +118,7 @@ static int add_limit(struct builder *builder)
             return -1;
         model->by_limit[model->n_uses++] = (struct tccl_model_use){
             transfer, (uint16_t)model->n_limits,
-            limit->rule < 0 || meets(model, transfer, &model->rules[limit->rule]),
+            limit->rule < 0 || holds(&model->rules[limit->rule], model->roles[transfer].conditions),
             builder->weights[transfer]};
     }
     limit->count = model->n_uses - limit->first;
@@ -406,14 +406,9 @@ static void find_rules(const struct tccl_model *model, const tccl_transfer *memb
     for (int i = 0; i < count; i++)
         for (int word = 0; word < CONDITION_WORDS; word++)
             met[word] |= model->roles[members[i]].conditions[word];
-    for (int i = 0; i < model->n_rules; i++) {
-        const struct rule *rule = &model->rules[i];
-        bool all = true;
-        for (int condition = 0; condition < rule->count && all; condition++)
-            all = has_bit(met, rule->first + condition);
-        if (all)
+    for (int i = 0; i < model->n_rules; i++)
+        if (holds(&model->rules[i], met))
             set_bit(active, i);
-    }
 }
 
 static bool is_active(const struct limit *limit, const uint64_t *active)

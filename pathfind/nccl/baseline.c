@@ -113,20 +113,15 @@ static void make_chain(const struct tccl_machine *machine, const struct parts *p
                 between(machine, parts->list[i - 1], channel_of(parts, i - 1, c, n_channels),
                         parts->list[i], channel);
     }
+    const struct part *first = parts->list[0], *last = parts->list[parts->count - 1];
+    int channel = channel_of(parts, parts->count - 1, c, n_channels);
+    int tail = last->rings.gpus[channel][last->topo.n_gpus - 1], head = first->rings.gpus[c][0];
     if (chain->closed) {
-        const struct part *first = parts->list[0], *last = parts->list[parts->count - 1];
-        int channel = channel_of(parts, parts->count - 1, c, n_channels);
-        int tail = last->rings.gpus[channel][last->topo.n_gpus - 1], head = first->rings.gpus[c][0];
         chain->edges[chain->n_gpus - 1] = parts->count == 1
                                               ? edge_of(machine, first, c, tail, head)
                                               : between(machine, last, channel, first, c);
     } else {
-        int last_part = parts->count - 1;
-        const struct part *first = parts->list[0], *last = parts->list[last_part];
-        int channel = channel_of(parts, last_part, c, n_channels);
-        int tail = last->rings.gpus[channel][last->topo.n_gpus - 1];
-        chain->entry =
-            port_of(machine, &first->topo, first->rings.nics[c][0], first->rings.gpus[c][0], false);
+        chain->entry = port_of(machine, &first->topo, first->rings.nics[c][0], head, false);
         chain->exit = port_of(machine, &last->topo, last->rings.nics[channel][1], tail, true);
     }
 }

@@ -100,10 +100,16 @@ static int add_links(struct tccl_topo *topo, float gbps, bool pci)
     return there;
 }
 
-static void lower_key(char key[static TCCL_BUSID], const char *busid)
+/* Of a device, and of the switches above it. */
+static void lower_keys(const struct tccl_machine *machine, struct tree *tree, int place, int above,
+                       const char *busid)
 {
-    if (!key[0] || strcmp(busid, key) < 0)
-        memcpy(key, busid, TCCL_BUSID);
+    memcpy(tree->places[place].key, busid, TCCL_BUSID);
+    for (int s = above; s >= 0; s = machine->switches[s].parent) {
+        char *key = tree->places[FIRST_SWITCH + s].key;
+        if (!key[0] || strcmp(busid, key) < 0)
+            memcpy(key, busid, TCCL_BUSID);
+    }
 }
 
 static int place_above(const struct tccl_machine *machine, int place)
@@ -513,16 +519,10 @@ int tccl_topo_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint
     topo->n_gpus = topo->n_nics = topo->n_links = 0;
     /* Bus ids of all places: buses are numbered depth first, so that of a switch is next to the
      * lowest below it. */
-    for (int i = 0; i < machine->n_gpus; i++) {
-        memcpy(tree->places[FIRST_GPU + i].key, machine->gpus[i].busid, TCCL_BUSID);
-        for (int s = machine->gpus[i].parent; s >= 0; s = machine->switches[s].parent)
-            lower_key(tree->places[FIRST_SWITCH + s].key, machine->gpus[i].busid);
-    }
-    for (int i = 0; i < machine->n_nics; i++) {
-        memcpy(tree->places[FIRST_NIC + i].key, machine->nics[i].busid, TCCL_BUSID);
-        for (int s = machine->nics[i].parent; s >= 0; s = machine->switches[s].parent)
-            lower_key(tree->places[FIRST_SWITCH + s].key, machine->nics[i].busid);
-    }
+    for (int i = 0; i < machine->n_gpus; i++)
+        lower_keys(machine, tree, FIRST_GPU + i, machine->gpus[i].parent, machine->gpus[i].busid);
+    for (int i = 0; i < machine->n_nics; i++)
+        lower_keys(machine, tree, FIRST_NIC + i, machine->nics[i].parent, machine->nics[i].busid);
     if (nccl < TCCL_NCCL_2_22) { /* Up to 2.21 each process adds all GPUs, then all NICs. */
         for (int i = 0; i < machine->n_gpus; i++)
             if (all & UINT32_C(1) << i)

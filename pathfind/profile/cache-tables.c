@@ -76,18 +76,16 @@ static int check_gpus(const struct tccl_profile *profile, uint32_t gpus, struct 
 static struct tccl_table *read_file(const struct tccl_profile *profile, const char *path,
                                     uint32_t gpus, struct tccl_error *err)
 {
-    struct tccl_table *table = NULL;
+    cleanup_table struct tccl_table *table = NULL;
     if (tccl_table_read(path, &profile->machine, &table, err) != 0)
         return NULL;
     if (table->gpus != gpus)
-        tccl_fail(err, "%s: is of another GPU set (mask %08" PRIx32 ")", path, table->gpus);
-    else if (strcmp(table->source, profile->from.source) != 0)
-        tccl_fail(err, "%s: comes from \"%s\", the profile from \"%s\"", path, table->source,
-                  profile->from.source);
-    else
-        return table;
-    tccl_table_free(table);
-    return NULL;
+        return tccl_fail_null(err, "%s: is of another GPU set (mask %08" PRIx32 ")", path,
+                              table->gpus);
+    if (strcmp(table->source, profile->from.source) != 0)
+        return tccl_fail_null(err, "%s: comes from \"%s\", the profile from \"%s\"", path,
+                              table->source, profile->from.source);
+    return tccl_steal(table);
 }
 
 uint32_t tccl_profile_first(const struct tccl_profile *profile, uint32_t gpus)

@@ -27,17 +27,6 @@ void tccl_ring_clear(struct tccl_ring *ring)
     *ring = (struct tccl_ring){0};
 }
 
-static int count_nodes(const struct tccl_run *runs, int n_runs, int *gpus)
-{
-    int nodes = 0;
-    *gpus = 0;
-    for (int i = 0; i < n_runs; i++) {
-        nodes += runs[i].count;
-        *gpus += runs[i].count * runs[i].class->n_gpus;
-    }
-    return nodes;
-}
-
 /* How many of all chains share the NIC of chain i. A node with fewer chains (count) uses each for
  * several. */
 static int sharers(const uint8_t *nics, int count, int chains, int i)
@@ -539,12 +528,18 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, const struct w
 }
 
 /* What doesn't depend on the number of rings. Returns 0, or -1 with err. */
-static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring, int *gpus,
+static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                  struct tccl_error *err)
 {
-    *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, gpus), .rings = 1};
-    ring->gpus = *gpus;
-    if (ring->n_nodes < 1 || *gpus < 1)
+    *ring = (struct tccl_ring){.rings = 1, .measured = true};
+    for (int i = 0; i < n_runs; i++) {
+        const struct tccl_node_class *class = runs[i].class;
+        ring->n_nodes += runs[i].count;
+        ring->gpus += runs[i].count * class->n_gpus;
+        ring->noise = fmax(ring->noise, class->noise);
+        ring->measured = ring->measured && tccl_meter_measured(class->source);
+    }
+    if (ring->n_nodes < 1 || ring->gpus < 1)
         return tccl_fail_as(err, TCCL_REASON_NO_GPU, "a ring needs a GPU");
     ring->choices = calloc(ring->n_nodes, sizeof(*ring->choices));
     if (!ring->choices)
@@ -552,15 +547,10 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
                             ring->n_nodes);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         ring->baseline_gbps[i] = baseline(runs, n_runs, i, 1, false);
-        ring->baseline_lost[i] = baseline_lost(runs, n_runs, i, *gpus, false);
-        ring->baseline_told_lost[i] = baseline_lost(runs, n_runs, i, *gpus, true);
+        ring->baseline_lost[i] = baseline_lost(runs, n_runs, i, ring->gpus, false);
+        ring->baseline_told_lost[i] = baseline_lost(runs, n_runs, i, ring->gpus, true);
         ring->baseline_share[i] = baseline_share(runs, n_runs, i);
         ring->baseline_bounces[i] = baseline_bounces(runs, n_runs, i);
-    }
-    ring->measured = true;
-    for (int i = 0; i < n_runs; i++) {
-        ring->noise = fmax(ring->noise, runs[i].class->noise);
-        ring->measured = ring->measured && tccl_meter_measured(runs[i].class->source);
     }
     return 0;
 }
@@ -576,10 +566,9 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, int rings, struct t
                     struct tccl_error *err)
 {
     const struct wanted some = {rings, rings, 0};
-    int gpus;
-    if (begin(runs, n_runs, ring, &gpus, err) != 0)
+    if (begin(runs, n_runs, ring, err) != 0)
         return -1;
-    return gpus == 1 ? 1 : solve(runs, n_runs, rings ? &some : &any, ring, err);
+    return ring->gpus == 1 ? 1 : solve(runs, n_runs, rings ? &some : &any, ring, err);
 }
 
 /* The best of two rings and more, up to most, beside which the least share of all, its own
