@@ -171,7 +171,7 @@ json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, const j
 }
 
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                          int *complete, json_t **lost, struct tccl_error *err)
+                          bool each, int *complete, json_t **lost, struct tccl_error *err)
 {
     cleanup_home struct home home = find_home(conf, timeout_ms, complete);
     cleanup_json json_t *records = json_array();
@@ -182,7 +182,8 @@ json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, in
     if (lost)
         *lost = NULL;
     while (page && json_array_size(records) < most) {
-        home.deadline = tccl_now_ms() + timeout_ms;
+        if (each)
+            home.deadline = tccl_now_ms() + timeout_ms;
         if (ask_page(&home, &page, records, err) != 0)
             return NULL;
     }

@@ -32,11 +32,11 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
 /* Asks the records' home (AccountingHost over munge, else this node's tccld over its socket) for
  * records: filter is a JSON object (profiler/client/README.md, QUERY). Returns a new reference to
  * an array of records in the filter's order, or NULL with err. *complete = 0 when only this node's
- * records are seen. A long list comes in many answers: timeout_ms applies to each of them. *lost: a
- * new reference to what is said of records that are lost; NULL where nothing was said. lost may be
- * NULL. */
+ * records are seen. A long list comes in many answers: timeout_ms applies to each of them, or to
+ * all together. *lost: a new reference to what is said of records that are lost; NULL where nothing
+ * was said. lost may be NULL. */
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                          int *complete, json_t **lost, struct tccl_error *err);
+                          bool each, int *complete, json_t **lost, struct tccl_error *err);
 
 /* Asks the tccld of a node, also of this one, over TCP, or (NULL) this node's over its socket:
  * which version it is, whether the plugin is there, and what question's members ask for (NODE of

@@ -118,7 +118,7 @@ static json_t *ask(struct acct_request *request, bool summary, int *complete,
         return NULL;
     json_t *answer =
         summary ? tccl_client_summary(&conf, request->filter, ANSWER_WITHIN_MS, complete, err)
-                : tccl_client_query(&conf, request->filter, ANSWER_WITHIN_MS, complete,
+                : tccl_client_query(&conf, request->filter, ANSWER_WITHIN_MS, true, complete,
                                     &request->lost, err);
     if (summary)
         request->lost = json_incref(json_object_get(answer, "lost"));

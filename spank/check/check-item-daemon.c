@@ -242,7 +242,7 @@ void check_item_accounting(const struct check_site *site, struct check_result *r
     }
     int left = tccl_left_ms(within(site, ACCOUNTING_MS));
     cleanup_json json_t *records =
-        tccl_client_query(&site->conf, filter, left, &complete, NULL, &err);
+        tccl_client_query(&site->conf, filter, left, false, &complete, NULL, &err);
     if (!records)
         check_say(result, CHECK_FAIL, "%s: %s: %s", host, err.text, check_peer_advice(err.text));
     else

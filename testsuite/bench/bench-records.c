@@ -214,7 +214,7 @@ static double time_query(const struct tccl_conf *conf, json_t *filter, size_t *c
     int complete;
     double begun = bench_clock();
     cleanup_json json_t *records =
-        tccl_client_query(conf, filter, PATIENCE_MS, &complete, NULL, ERR);
+        tccl_client_query(conf, filter, PATIENCE_MS, true, &complete, NULL, ERR);
     MUST(!records);
     *count = json_array_size(records);
     return bench_clock() - begun;

@@ -122,7 +122,7 @@ static inline json_t *ask(int node, json_t *filter, int *complete)
 {
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     CHECK_INT(tccl_conf_read(rig_at("tccl.conf", 0), node_names[node], &conf, ERR), 0);
-    json_t *records = tccl_client_query(&conf, filter, WAIT_MS, complete, NULL, ERR);
+    json_t *records = tccl_client_query(&conf, filter, WAIT_MS, true, complete, NULL, ERR);
     if (!records)
         fprintf(stderr, "query: %s\n", check_err.text);
     json_decref(filter);
