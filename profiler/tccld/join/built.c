@@ -185,6 +185,8 @@ static void load(struct verdict *verdict)
     const json_t *state = verdict->step->said;
     const json_t *json;
     size_t i;
+    if (verdict->step->nccl == 0) /* a tccld before 2026-11-28 left it here */
+        verdict->step->nccl = (int)json_integer_value(json_object_get(state, "nccl"));
     for (int k = 0; state && k < FIELDS; k++)
         if (tccl_field_get(state, &fields[k], true, verdict, NULL) != 0)
             return;
