@@ -93,7 +93,7 @@ static void name_gpu(struct tccl_scene *scene, hwloc_obj_t object, struct tccl_g
         model = hwloc_obj_get_info_by_name(object, "PCIDevice");
     if (!model && object)
         model = object->name;
-    tccl_clean(gpu->model, sizeof(gpu->model), model);
+    tccl_sys_clean(gpu->model, sizeof(gpu->model), model);
     if (!gpu->model[0] && object)
         snprintf(gpu->model, sizeof(gpu->model), "%04x:%04x", object->attr->pcidev.vendor_id,
                  object->attr->pcidev.device_id);

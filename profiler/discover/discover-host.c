@@ -64,7 +64,7 @@ static void add_core(struct tccl_scene *scene, const struct cores *cores, int co
     snprintf(gpu->model, sizeof(gpu->model), "host core");
     if (cpu) {
         char model[TCCL_NAME - 12];
-        tccl_clean(model, sizeof(model), cpu);
+        tccl_sys_clean(model, sizeof(model), cpu);
         snprintf(gpu->model, sizeof(gpu->model), "host core, %s", model);
     }
     CPU_ZERO(&site->gpu_cpus[i]);

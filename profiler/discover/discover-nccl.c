@@ -100,7 +100,7 @@ static const char *read_attributes(const char *at, struct element *element, bool
                  value);
         for (int i = 0; i < ATTRIBUTES; i++)
             if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0)
-                tccl_clean(element->values[i], VALUE, text);
+                tccl_sys_clean(element->values[i], VALUE, text);
         at = end + 1;
     }
 }

@@ -110,7 +110,7 @@ static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
         int port = find_port(scene, os, nic);
         nic->up = port > 0;
         nic->kind = rdma_kind(scene, nic->object, os->name, port > 0 ? port : 1);
-        tccl_clean(nic->netdev, sizeof(nic->netdev), net ? net->name : "");
+        tccl_sys_clean(nic->netdev, sizeof(nic->netdev), net ? net->name : "");
         if (scene->facts)
             tccl_sys_text(scene->options->root, text, sizeof(text),
                           "/sys/class/infiniband/%s/ports/%d/rate", os->name, port);
@@ -118,7 +118,7 @@ static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
     } else {
         long speed = 0;
         nic->kind = pci->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "ethernet";
-        tccl_clean(nic->netdev, sizeof(nic->netdev), os->name);
+        tccl_sys_clean(nic->netdev, sizeof(nic->netdev), os->name);
         nic->up =
             !scene->facts || tccl_sys_net_link(scene->options->root, os->name) != TCCL_LINK_DOWN;
         if (scene->facts &&
@@ -130,7 +130,7 @@ static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
         nic->nic.gbps = guess_rate(nic);
     snprintf(nic->nic.fabric, sizeof(nic->nic.fabric), "%s",
              strcmp(nic->kind, "roce") == 0 ? "ethernet" : nic->kind);
-    tccl_clean(nic->nic.name, sizeof(nic->nic.name), os->name);
+    tccl_sys_clean(nic->nic.name, sizeof(nic->nic.name), os->name);
     return true;
 }
 

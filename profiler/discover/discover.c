@@ -131,8 +131,8 @@ static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
     if (rc > 0)
         tccl_fail(&trouble, "there is no libnvidia-ml.so.1");
     if (rc != 0)
-        tccl_clean(scene->nvml_trouble, sizeof(scene->nvml_trouble), trouble.text);
-    tccl_clean(scene->found->driver, sizeof(scene->found->driver), scene->nvml.driver);
+        tccl_sys_clean(scene->nvml_trouble, sizeof(scene->nvml_trouble), trouble.text);
+    tccl_sys_clean(scene->found->driver, sizeof(scene->found->driver), scene->nvml.driver);
     if (tccl_scene_gpus(scene, err) != 0 || tccl_scene_nics(scene, err) != 0 ||
         tccl_scene_switches(scene, err) != 0)
         return -1;

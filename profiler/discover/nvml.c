@@ -116,7 +116,7 @@ static int fail(const struct library *library, const char *what, int code, struc
                           ? ": the driver was updated; reload it or restart this machine"
                       : code == DRIVER_NOT_LOADED ? ": load it (modprobe nvidia)"
                                                   : "";
-    tccl_clean(text, sizeof(text), why);
+    tccl_sys_clean(text, sizeof(text), why);
     return tccl_fail(err, "NVML: %s: %s (error %d)%s", what, text[0] ? text : "failed", code, now);
 }
 
@@ -145,11 +145,11 @@ static void read_details(const struct library *library, device device, struct tc
     int major, minor;
     if (library->name && library->name(device, name, sizeof(name)) == SUCCESS) {
         name[sizeof(name) - 1] = '\0';
-        tccl_clean(gpu->name, sizeof(gpu->name), name);
+        tccl_sys_clean(gpu->name, sizeof(gpu->name), name);
     }
     if (library->uuid && library->uuid(device, name, sizeof(name)) == SUCCESS) {
         name[sizeof(name) - 1] = '\0';
-        tccl_clean(gpu->uuid, sizeof(gpu->uuid), name);
+        tccl_sys_clean(gpu->uuid, sizeof(gpu->uuid), name);
     }
     if (library->minor && library->minor(device, &number) == SUCCESS && number <= 9999)
         gpu->minor = (int)number;
@@ -207,7 +207,7 @@ static int read_all(const struct library *library, struct tccl_nvml *nvml, struc
     unsigned count = 0;
     char driver[96] = "";
     if (library->driver_version && library->driver_version(driver, sizeof(driver)) == SUCCESS)
-        tccl_clean(nvml->driver, sizeof(nvml->driver), driver);
+        tccl_sys_clean(nvml->driver, sizeof(nvml->driver), driver);
     int code = library->count(&count);
     if (code != SUCCESS)
         return fail(library, "number of GPUs", code, err);

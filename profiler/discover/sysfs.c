@@ -13,7 +13,7 @@
 
 enum { LINE = 256, MAX_LINES = 64 };
 
-void tccl_clean(char *to, size_t size, const char *from)
+void tccl_sys_clean(char *to, size_t size, const char *from)
 {
     size_t used = 0;
     from = from ? from : "";
@@ -60,7 +60,7 @@ bool tccl_sys_text(const char *root, char *text, size_t size, const char *path, 
     text[0] = '\0';
     if (!file || !fgets(line, sizeof(line), file))
         return false;
-    tccl_clean(text, size, line);
+    tccl_sys_clean(text, size, line);
     return text[0] != '\0';
 }
 
@@ -87,7 +87,7 @@ bool tccl_sys_member(const char *root, const char *name, char *text, size_t size
     text[0] = '\0';
     for (int i = 0; file && i < MAX_LINES && fgets(line, sizeof(line), file); i++)
         if (strncmp(line, name, length) == 0 && line[length] == ':') {
-            tccl_clean(text, size, line + length + 1);
+            tccl_sys_clean(text, size, line + length + 1);
             return text[0] != '\0';
         }
     return false;

@@ -7,7 +7,7 @@
 
 /* Copies what fits; what is not printable ASCII becomes '?', spaces at both ends are dropped. NULL
  * is "". */
-void tccl_clean(char *to, size_t size, const char *from);
+void tccl_sys_clean(char *to, size_t size, const char *from);
 
 /* Makes a NIC's name one that machine descriptions take: a letter, then letters, digits, '_' and
  * '.'. */

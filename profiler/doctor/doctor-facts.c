@@ -230,7 +230,7 @@ void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char
     facts->nvml_known = nvml;
     if (nvml)
         facts->nvml = *nvml;
-    tccl_clean(facts->nvml_trouble, sizeof(facts->nvml_trouble), trouble);
+    tccl_sys_clean(facts->nvml_trouble, sizeof(facts->nvml_trouble), trouble);
     read_devices(root, facts);
     /* The numbers of people's GPUs are those of machine.json: without those that NVML doesn't list.
      */
@@ -343,7 +343,7 @@ void tccl_doctor_path(const struct tccl_doctor_facts *facts, int device,
 void tccl_doctor_name(const struct tccl_doctor_device *device, char text[static TCCL_NAME + 8])
 {
     char clean[TCCL_NAME]; /* an interface's may have any bytes */
-    tccl_clean(clean, sizeof(clean), device->name);
+    tccl_sys_clean(clean, sizeof(clean), device->name);
     if (device->kind == TCCL_DOCTOR_GPU && device->number >= 0)
         snprintf(text, TCCL_NAME + 8, "GPU %d", device->number);
     else

@@ -78,7 +78,7 @@ static void put(json_t *to, const char *name, bool known, double value)
 static void put_text(json_t *to, const char *name, const char *text)
 {
     char clean[TCCL_DOCTOR_PATH];
-    tccl_clean(clean, sizeof(clean), text);
+    tccl_sys_clean(clean, sizeof(clean), text);
     if (clean[0])
         json_object_set_new(to, name, json_string(clean));
 }
@@ -121,7 +121,7 @@ static json_t *finding_to_json(const struct tccl_doctor_facts *facts,
 {
     char place[TCCL_DOCTOR_PATH + TCCL_NAME + 16], what[TCCL_DOCTOR_WHAT];
     where(facts, finding->device, place);
-    tccl_clean(what, sizeof(what), finding->what);
+    tccl_sys_clean(what, sizeof(what), finding->what);
     json_t *json =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "level", tccl_doctor_level_name(finding->level),
                   "rule", finding->rule, "what", what, "cost", finding->cost, "mend", finding->mend,

@@ -91,7 +91,7 @@ void tccl_achieved_free(struct tccl_achieved *achieved)
 /* Makes room for one more. Returns 0, or -1 if out of memory. */
 #define MORE(array, count, room)                                                                   \
     ({                                                                                             \
-        void *moved_ = tccl_room_for(array, count, &(room), sizeof(*(array)));                     \
+        void *moved_ = tccl_texts_room(array, count, &(room), sizeof(*(array)));                   \
         if (moved_)                                                                                \
             array = moved_;                                                                        \
         moved_ ? 0 : -1;                                                                           \

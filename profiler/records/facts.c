@@ -8,35 +8,36 @@
 #include "chain/nccl-version.h"
 #include "records/record.h"
 
-struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
-                             const char *built, const char *built_reason, int64_t step)
+struct tccl_facts_shown tccl_facts_shown(const char *state, const char *reason, const char *class,
+                                         const char *built, const char *built_reason, int64_t step)
 {
     int decided = tccl_state_named(state), rank = tccl_built_rank(built);
     enum tccl_reason cause = *reason && !*class ? TCCL_REASON_OTHER : tccl_reason_named(class);
-    struct tccl_shown shown = {state, reason, rank < 0 ? built : tccl_built_name(rank),
-                               *reason ? cause : TCCL_REASON_NONE};
+    struct tccl_facts_shown shown = {state, reason, rank < 0 ? built : tccl_built_name(rank),
+                                     *reason ? cause : TCCL_REASON_NONE};
     /* It was said before that this NCCL is not known, and then the program had another one. */
     if (decided == TCCL_STATE_FAILED && rank > TCCL_BUILT_NOT_USED &&
         shown.cause == TCCL_REASON_UNKNOWN_NCCL) {
         decided = TCCL_STATE_PLANNED;
-        shown = (struct tccl_shown){tccl_state_name(decided), "", shown.built, TCCL_REASON_NONE};
+        shown =
+            (struct tccl_facts_shown){tccl_state_name(decided), "", shown.built, TCCL_REASON_NONE};
     }
     bool silent = rank == TCCL_BUILT_NOT_USED && strstr(built_reason, TCCL_BUILT_SILENT);
     shown.built = decided != TCCL_STATE_PLANNED ? "" : silent ? TCCL_NO_CALL : shown.built;
     if (decided != TCCL_STATE_PLANNED)
         return shown;
     if (rank == TCCL_BUILT_NOT_USED && strstr(built_reason, TCCL_NCCL_NOT_KNOWN))
-        return (struct tccl_shown){tccl_state_name(TCCL_STATE_FAILED), built_reason, "",
-                                   TCCL_REASON_UNKNOWN_NCCL};
+        return (struct tccl_facts_shown){tccl_state_name(TCCL_STATE_FAILED), built_reason, "",
+                                         TCCL_REASON_UNKNOWN_NCCL};
     if ((rank == TCCL_BUILT_DIFFERS || rank == TCCL_BUILT_PARTLY) && !*shown.reason) {
         shown.reason = built_reason;
         shown.cause = *built_reason ? TCCL_REASON_BUILT_DIFFERENTLY : TCCL_REASON_NONE;
     }
     bool script = step == TCCL_STEP_BATCH || step == TCCL_STEP_INTERACTIVE;
     if (script && silent)
-        return (struct tccl_shown){tccl_state_name(TCCL_STATE_LEFT),
-                                   "the job script used no GPUs together", "",
-                                   TCCL_REASON_JOB_SCRIPT};
+        return (struct tccl_facts_shown){tccl_state_name(TCCL_STATE_LEFT),
+                                         "the job script used no GPUs together", "",
+                                         TCCL_REASON_JOB_SCRIPT};
     return shown;
 }
 
@@ -62,7 +63,7 @@ int tccl_facts_read(sqlite3_value **values, unsigned looks, struct tccl_facts *f
     TCCL_FACTS(READ_WHOLE, READ_REAL, READ_TEXT)
     TCCL_FIGURES(READ_WHOLE, READ_REAL, READ_TEXT, READ_TEXT)
     if ((looks & TCCL_LOOK_SHOWN) == TCCL_LOOK_SHOWN)
-        facts->shown = tccl_shown(facts->state, facts->reason, facts->reason_class, facts->built,
-                                  facts->built_reason, facts->step);
+        facts->shown = tccl_facts_shown(facts->state, facts->reason, facts->reason_class,
+                                        facts->built, facts->built_reason, facts->step);
     return n;
 }

@@ -64,7 +64,7 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
     double gbps = fmax(facts->alone_gbps, facts->gbps);
     uint64_t size = (uint64_t)facts->n_nodes << 32 | (uint32_t)facts->gpus;
     int count = stats->lists.count, shapes = stats->shapes.count;
-    double *best = tccl_room_for(stats->best, shapes, &stats->best_room, sizeof(*best));
+    double *best = tccl_texts_room(stats->best, shapes, &stats->best_room, sizeof(*best));
     if (!best)
         return -1;
     stats->best = best;
@@ -72,7 +72,7 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
     int shape =
         tccl_texts_number(&stats->shapes, facts->node_class, strlen(facts->node_class), size);
     struct group *groups =
-        tccl_room_for(stats->groups, count, &stats->groups_room, sizeof(*groups));
+        tccl_texts_room(stats->groups, count, &stats->groups_room, sizeof(*groups));
     if (shape < 0 || !groups)
         return -1;
     stats->groups = groups;
@@ -92,7 +92,7 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
 static struct node *find_node(struct tccl_nodestats *stats, const char *name, size_t size)
 {
     int count = stats->names.count;
-    struct node *nodes = tccl_room_for(stats->nodes, count, &stats->nodes_room, sizeof(*nodes));
+    struct node *nodes = tccl_texts_room(stats->nodes, count, &stats->nodes_room, sizeof(*nodes));
     if (!nodes)
         return NULL;
     stats->nodes = nodes;

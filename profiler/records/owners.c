@@ -69,7 +69,7 @@ static int add_step(struct job *job, int64_t uid, int64_t start)
         last->last = start;
         return SQLITE_OK;
     }
-    struct span *spans = tccl_room_for(job->spans, job->n_spans, &job->room, sizeof(*spans));
+    struct span *spans = tccl_texts_room(job->spans, job->n_spans, &job->room, sizeof(*spans));
     if (!spans)
         return SQLITE_NOMEM;
     job->spans = spans;
@@ -107,7 +107,7 @@ static const struct job *find_job(struct tccl_owners *owners, int64_t id, const 
         return NULL;
     if (number < owners->n_jobs)
         return &owners->jobs[number];
-    struct job *jobs = tccl_room_for(owners->jobs, owners->n_jobs, &owners->room, sizeof(*jobs));
+    struct job *jobs = tccl_texts_room(owners->jobs, owners->n_jobs, &owners->room, sizeof(*jobs));
     if (!jobs)
         return NULL;
     owners->jobs = jobs;

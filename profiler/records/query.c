@@ -37,7 +37,7 @@ static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
 /* What NCCL built may be the better answer. */
 static int show_built(json_t *record)
 {
-    struct tccl_shown shown = tccl_shown(
+    struct tccl_facts_shown shown = tccl_facts_shown(
         tccl_text_of(record, "state"), tccl_text_of(record, "reason"),
         tccl_text_of(record, "reason_class"), tccl_text_of(record, "built"),
         tccl_text_of(record, "built_reason"), json_integer_value(json_object_get(record, "step")));

@@ -34,12 +34,12 @@
  * failed, and a step that failed for that and then had another NCCL is planned; a job script (or an
  * interactive step) that used no GPUs together is left, and not one whose ring was not built. Texts
  * are borrowed. */
-struct tccl_shown {
+struct tccl_facts_shown {
     const char *state, *reason, *built;
     enum tccl_reason cause;
 };
-struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
-                             const char *built, const char *built_reason, int64_t step);
+struct tccl_facts_shown tccl_facts_shown(const char *state, const char *reason, const char *class,
+                                         const char *built, const char *built_reason, int64_t step);
 
 /* As they are stored; texts are borrowed from the row, never NULL in what was read. */
 struct tccl_facts {
@@ -49,7 +49,7 @@ struct tccl_facts {
 #define TCCL_FACT_TEXT(member) const char *member;
     TCCL_FACTS(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT)
     TCCL_FIGURES(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT, TCCL_FACT_TEXT)
-    struct tccl_shown shown; /* where TCCL_LOOK_SHOWN was read */
+    struct tccl_facts_shown shown; /* where TCCL_LOOK_SHOWN was read */
 };
 
 /* Which of them are read; start always is. */

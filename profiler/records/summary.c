@@ -128,7 +128,7 @@ static struct day *find_day(struct summary *summary, int64_t when)
     if (summary->n_days > 0 && when < summary->day_end)
         return &summary->days[summary->n_days - 1];
     struct day *days =
-        tccl_room_for(summary->days, summary->n_days, &summary->days_room, sizeof(*days));
+        tccl_texts_room(summary->days, summary->n_days, &summary->days_room, sizeof(*days));
     if (!days)
         return NULL;
     summary->days = days;

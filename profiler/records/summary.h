@@ -48,7 +48,7 @@ void tccl_texts_clear(struct tccl_texts *texts);
 
 /* Makes room for one more element of size bytes in an array of count. Returns the array, which may
  * have moved, or NULL if out of memory: the old one is then still valid. */
-void *tccl_room_for(void *array, int count, int *room, size_t size);
+void *tccl_texts_room(void *array, int count, int *room, size_t size);
 
 /* ---- welch: the difference of two means, with its interval of confidence, of few values each. */
 

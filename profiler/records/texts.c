@@ -18,7 +18,7 @@ struct head {
     int number;
 };
 
-void *tccl_room_for(void *array, int count, int *room, size_t size)
+void *tccl_texts_room(void *array, int count, int *room, size_t size)
 {
     if (count < *room)
         return array;
@@ -62,7 +62,7 @@ static int more_slots(struct tccl_texts *texts)
 static int add(struct tccl_texts *texts, const char *text, const struct head *head)
 {
     size_t at = texts->used, size = sizeof(*head) + head->size + 1;
-    size_t *entries = tccl_room_for(texts->entries, texts->count, &texts->room, sizeof(*entries));
+    size_t *entries = tccl_texts_room(texts->entries, texts->count, &texts->room, sizeof(*entries));
     if (!entries)
         return -1;
     texts->entries = entries;

@@ -53,8 +53,8 @@ static struct seen *look(void)
         tccl_doctor_read(NULL, known ? &answer->nvml : NULL, trouble, &seen->facts);
         seen->facts.nvml.knows_cuda &= parts == 2;
         if (!seen->facts.nvml.knows_cuda)
-            tccl_clean(seen->facts.cuda_trouble, sizeof(seen->facts.cuda_trouble),
-                       parts == 2 ? answer->cuda_err.text : "it did not answer in time");
+            tccl_sys_clean(seen->facts.cuda_trouble, sizeof(seen->facts.cuda_trouble),
+                           parts == 2 ? answer->cuda_err.text : "it did not answer in time");
         tccl_doctor_examine(&seen->facts, &seen->findings);
     }
     if (answer != MAP_FAILED)

@@ -683,9 +683,9 @@ TEST(texts)
     char text[8];
     long number;
     fresh();
-    tccl_clean(text, sizeof(text), "  a\tb\x1b[1mcdefgh");
+    tccl_sys_clean(text, sizeof(text), "  a\tb\x1b[1mcdefgh");
     CHECK_STR(text, "a b?[1m");
-    tccl_clean(text, sizeof(text), NULL);
+    tccl_sys_clean(text, sizeof(text), NULL);
     CHECK_STR(text, "");
     put("/sys/number", "-1\n");
     CHECK(tccl_sys_number(check_folder(), &number, "/sys/%s", "number"));

@@ -70,8 +70,8 @@ TEST(one_per_step)
 static void check_shown(const char *state, const char *reason, const char *built,
                         const char *built_reason, const char *shown, const char *why)
 {
-    struct tccl_shown got =
-        tccl_shown(state, reason, *reason ? "unknown NCCL" : "", built, built_reason, 0);
+    struct tccl_facts_shown got =
+        tccl_facts_shown(state, reason, *reason ? "unknown NCCL" : "", built, built_reason, 0);
     CHECK_INT(got.cause, !*why                          ? TCCL_REASON_NONE
                          : strcmp(shown, "failed") == 0 ? TCCL_REASON_UNKNOWN_NCCL
                                                         : TCCL_REASON_BUILT_DIFFERENTLY);
@@ -192,11 +192,11 @@ TEST(slowed)
 
 TEST(without_a_class)
 {
-    struct tccl_shown got = tccl_shown("failed", "n2: something", "", "applied", "", 0);
+    struct tccl_facts_shown got = tccl_facts_shown("failed", "n2: something", "", "applied", "", 0);
     CHECK_INT(got.cause, TCCL_REASON_OTHER);
     CHECK_STR(got.state, "failed");
-    CHECK_INT(tccl_shown("failed", "n2: x", "new word", "", "", 0).cause, TCCL_REASON_OTHER);
-    CHECK_INT(tccl_shown("planned", "", "", "", "", 0).cause, TCCL_REASON_NONE);
+    CHECK_INT(tccl_facts_shown("failed", "n2: x", "new word", "", "", 0).cause, TCCL_REASON_OTHER);
+    CHECK_INT(tccl_facts_shown("planned", "", "", "", "", 0).cause, TCCL_REASON_NONE);
 }
 
 TEST(reopen)
