@@ -353,8 +353,10 @@ TEST(told)
         uint8_t ends, told_ends;
         double min_gain;
         const char *reason;
+        int trial; /* of 100,000 jobs */
     } cases[] = {
         {0.8, 100, 200, 0, ""},
+        {0.8, 100, 200, 0, "trial: NCCL's own choice in place of a ring of %.1f GB/s", 100000},
         {0.9, 100, 200, 0, "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)"},
         {0.9, 100, 200, 1.05, "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)"},
         {0.75, 200, 100, 1.3, ""}, /* 1.14 by what decides */
@@ -368,7 +370,8 @@ TEST(told)
         double ring;
         owned(merge) struct merge *merge = make_pair(cases[i].own, &ring);
         struct tccl_node_class *class = merge->classes[0]->class;
-        const struct tccl_step asks = {.nodes = names, .n_nodes = 2, .min_gain = cases[i].min_gain};
+        const struct tccl_step asks = {
+            .nodes = names, .n_nodes = 2, .min_gain = cases[i].min_gain, .trial = cases[i].trial};
         char reason[256];
         class->neighbours = 1;
         for (int k = 0; k < 4; k++) {
@@ -377,7 +380,8 @@ TEST(told)
         }
         outcome_solve(&outcome, merge, &asks, TCCL_CHAIN_RINGS);
         const double told = cases[i].told_ends == 200 ? ring * 6 / 7 : ring;
-        snprintf(reason, sizeof(reason), cases[i].reason, default_gbps, told);
+        snprintf(reason, sizeof(reason), cases[i].reason, cases[i].trial ? told : default_gbps,
+                 told);
         CHECK_INT(outcome.state, *reason ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
         CHECK(strncmp(outcome.reason, reason, strlen(reason)) == 0);
         CHECK(*reason || outcome.reason[0] == '\0');

@@ -396,9 +396,8 @@ static void write_row(const struct tccl_field *field, FILE *out)
     };
     fprintf(out, "| `%s` | %s | ", field->name, types[field->type]);
     if (field->type == TCCL_FIELD_WORD)
-        for (int i = 0; field->words[i]; i++)
-            fprintf(out, *field->words[i] ? "%s`%s`" : "",
-                    i > 1 || (i && *field->words[0]) ? " " : "", field->words[i]);
+        for (int i = !*field->words[0]; field->words[i]; i++)
+            fprintf(out, "%s`%s`", i > !*field->words[0] ? " " : "", field->words[i]);
     else if (field->type == TCCL_FIELD_TEXT || field->type == TCCL_FIELD_LONG)
         fprintf(out, "%lld bytes", field->max);
     else if (field->type == TCCL_FIELD_NODES)

@@ -313,7 +313,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
         tccl_outcome_say(outcome, TCCL_REASON_TRIAL,
                          "trial: NCCL's own choice in place of a ring of %.1f GB/s, to compare "
                          "them (Trial=%g%%)",
-                         ring->gbps, join->trial / 1000.0);
+                         tccl_ring_reach(ring), join->trial / 1000.0);
         return;
     }
     outcome->state = TCCL_STATE_PLANNED;
