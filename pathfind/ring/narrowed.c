@@ -261,16 +261,14 @@ static void find_best(struct tccl_table *table)
 static struct tccl_table *copy(const struct tccl_table *table)
 {
     const size_t ports = (size_t)table->n_ports, n = (size_t)table->n_results;
-    size_t room = 1; /* as table.c adds to it */
     cleanup_table struct tccl_table *own = malloc(sizeof(*own));
     if (!own)
         return NULL;
-    while (room < n)
-        room *= 2;
     *own = *table;
+    own->room = n;
     own->n_results = 0; /* what has a set of its own, so far */
     own->ports = calloc(ports + 1, sizeof(*own->ports));
-    own->results = calloc(room, sizeof(*own->results));
+    own->results = calloc(n, sizeof(*own->results));
     for (size_t i = 0; own->ports && own->results && i < n; i++, own->n_results++) {
         struct tccl_result *to = &own->results[i];
         *to = table->results[i];

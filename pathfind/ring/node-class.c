@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "ring/latency.h"
 #include "ring/neighbours.h"
 #include "ring/reach.h"
@@ -28,7 +29,8 @@ struct tccl_node_class *tccl_node_class_new(int n_nics)
         return NULL;
     class->n_nics = n_nics;
     class->n_seen = tccl_class_first_set(class);
-    class->seen = calloc((size_t) class->n_seen, sizeof(*class->seen));
+    class->room = (size_t) class->n_seen;
+    class->seen = calloc(class->room, sizeof(*class->seen));
     if (!class->seen) {
         free(class);
         return NULL;
@@ -306,16 +308,8 @@ int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_see
         }
     if (class->n_seen == tccl_class_first_set(class) + TCCL_CLASS_SETS)
         return 0;
-    int n = class->n_seen;
-    if ((n & (n - 1)) == 0 || n == tccl_class_first_set(class)) { /* the room is a power of two */
-        size_t room = 1;
-        while (room <= (size_t)n)
-            room *= 2;
-        struct tccl_seen *seen = realloc(class->seen, room * sizeof(*seen));
-        if (!seen)
-            return -1;
-        class->seen = seen;
-    }
+    if (TCCL_GROW(class->seen, (size_t) class->n_seen, class->room) != 0)
+        return -1;
     class->seen[class->n_seen++] = own;
     return 0;
 }

@@ -61,6 +61,7 @@ struct tccl_node_class {
      * ring; then sets of two rings and more. */
     struct tccl_seen *seen;
     int n_seen;
+    size_t room;                  /* for so many */
     char worse[TCCL_CLASS_WORSE]; /* what it lacks of what was measured (narrowed.h); "": nothing */
     char meets[TCCL_NAME]; /* tccl_table_fabric, "": none. Only for the node itself, as trees */
     double noise;          /* of the measurements: values closer than this ratio count as equal */

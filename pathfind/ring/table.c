@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
+#include "base/grow.h"
 #include "base/lines.h"
 
 enum {
@@ -48,7 +49,8 @@ struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t g
     table->ports = calloc(MAX_PORTS, sizeof(*table->ports));
     table->n_ports = table->ports ? add_ports(machine, gpus, table->ports) : 0;
     table->n_results = tccl_table_pairs(table) + 2;
-    table->results = calloc((size_t)table->n_results, sizeof(*table->results));
+    table->room = (size_t)table->n_results;
+    table->results = calloc(table->room, sizeof(*table->results));
     if (!table->ports || !table->results)
         return NULL;
     tccl_machine_id(machine, table->machine);
@@ -117,20 +119,11 @@ struct tccl_result *tccl_table_best(const struct tccl_table *table, int entry, i
 static struct tccl_result *append(struct tccl_table *table, enum tccl_part part,
                                   const struct tccl_chain *chain)
 {
-    int n = table->n_results;
-    struct tccl_result *results = table->results;
-    if ((n & (n - 1)) == 0 || n == tccl_table_pairs(table) + 2) { /* the room is a power of two */
-        size_t room = 1;
-        while (room <= (size_t)n)
-            room *= 2;
-        results = realloc(results, room * sizeof(*results));
-        if (!results)
-            return NULL;
-        table->results = results;
-    }
-    table->n_results++;
-    results[n] = (struct tccl_result){.bound = INFINITY, .chain = *chain, .part = part};
-    return &results[n];
+    if (TCCL_GROW(table->results, (size_t)table->n_results, table->room) != 0)
+        return NULL;
+    struct tccl_result *own = &table->results[table->n_results++];
+    *own = (struct tccl_result){.bound = INFINITY, .chain = *chain, .part = part};
+    return own;
 }
 
 static int count(const struct tccl_table *table, enum tccl_part part)

@@ -74,6 +74,7 @@ struct tccl_table {
      * best ring without P2P, known or not; then all others in the order in which they were kept. */
     struct tccl_result *results;
     int n_results;
+    size_t room; /* for so many */
     /* Of each generation of NCCL. [0] open: the node is one of several, none without a NIC; [1]
      * closed: the node alone. */
     struct tccl_baseline baselines[2][TCCL_GENERATIONS];

@@ -95,6 +95,7 @@ static int move_results(const struct tccl_table *first, const struct tccl_exchan
     free(table->results);
     table->results = results;
     table->n_results = first->n_results;
+    table->room = (size_t)first->n_results;
     for (int i = 0; i < first->n_results; i++) {
         int at = i;
         if (i < pairs) {

@@ -361,6 +361,8 @@ TEST(alike)
             owned(table) struct tccl_table *moved = tccl_alike_table(table, machine, &move, ERR);
             CHECK(moved && moved->gpus == gpus && moved->n_results == table->n_results);
             check_moved(model, moved);
+            tccl_table_keep_other(moved, &(struct tccl_chain){.n_gpus = 1}, 1); /* as any other */
+            CHECK_INT(moved->n_results, table->n_results + 1);
             left--;
         }
     }
