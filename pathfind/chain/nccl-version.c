@@ -91,6 +91,6 @@ void tccl_nccl_not_known(int64_t version, char text[static TCCL_NCCL_TEXT])
     char name[TCCL_NCCL_TEXT];
     int newest = releases[RELEASES - 1].last;
     tccl_nccl_format(version, name);
-    snprintf(text, TCCL_NCCL_TEXT, "%.40s" TCCL_NCCL_NOT_KNOWN "%s to %d.%d are)", name,
-             releases[0].name, newest / 10000, newest / 100 % 100);
+    snprintf(text, TCCL_NCCL_TEXT, "%.40s: not known (%s to %d.%d are)", name, releases[0].name,
+             newest / 10000, newest / 100 % 100);
 }

@@ -84,5 +84,3 @@ bool tccl_nccl_known(int64_t version);
 void tccl_nccl_format(int64_t version, char text[static TCCL_NCCL_TEXT]);
 /* Of one that is not known: "NCCL 2.33.1: not known (2.21 to 2.32 are)". */
 void tccl_nccl_not_known(int64_t version, char text[static TCCL_NCCL_TEXT]);
-/* By which such a text is told from others. */
-#define TCCL_NCCL_NOT_KNOWN ": not known ("

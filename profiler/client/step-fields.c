@@ -79,6 +79,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "reason_class", TCCL_FIELD_WORD, PLAN | RECORD, 0, 31, OUTCOME(cause), "Class", 17, .words = tccl_reason_words},
     {.name = "built", TCCL_FIELD_TEXT, CONFIRMATION, 0, 31, RECORD_ONLY, "Built", 8},
     {.name = "built_reason", TCCL_FIELD_TEXT, CONFIRMATION, 0, TCCL_OUTCOME_REASON, RECORD_ONLY, "BuiltReason", -40},
+    {.name = "built_class", TCCL_FIELD_TEXT, CONFIRMATION, 0, 31, RECORD_ONLY},
     {.name = "later", TCCL_FIELD_COUNT, CONFIRMATION, 0, COUNT, RECORD_ONLY, "Later", 5},
     {.name = "slowed", TCCL_FIELD_TEXT, CONFIRMATION, 0, TCCL_OUTCOME_REASON, RECORD_ONLY, "Slowed", -40},
     {.name = "nccl", TCCL_FIELD_TEXT, CONFIRMATION, 0, 31, RECORD_ONLY, "NCCL", 8},

@@ -5,11 +5,19 @@
 
 #include "base/lines.h"
 #include "base/state.h"
-#include "chain/nccl-version.h"
 #include "records/record.h"
 
+/* Is it not used for this? Records of versions before have no class, but this in their text. */
+static bool for_class(int rank, const char *class, const char *wanted, const char *text,
+                      const char *before)
+{
+    return rank == TCCL_BUILT_NOT_USED &&
+           (*class ? strcmp(class, wanted) == 0 : strstr(text, before) != NULL);
+}
+
 struct tccl_facts_shown tccl_facts_shown(const char *state, const char *reason, const char *class,
-                                         const char *built, const char *built_reason, int64_t step)
+                                         const char *built, const char *built_reason,
+                                         const char *built_class, int64_t step)
 {
     int decided = tccl_state_named(state), rank = tccl_built_rank(built);
     enum tccl_reason cause = *reason && !*class ? TCCL_REASON_OTHER : tccl_reason_named(class);
@@ -22,11 +30,13 @@ struct tccl_facts_shown tccl_facts_shown(const char *state, const char *reason, 
         shown =
             (struct tccl_facts_shown){tccl_state_name(decided), "", shown.built, TCCL_REASON_NONE};
     }
-    bool silent = rank == TCCL_BUILT_NOT_USED && strstr(built_reason, TCCL_BUILT_SILENT);
+    bool silent = for_class(rank, built_class, TCCL_NO_CALL, built_reason,
+                            "no communicator over the step's GPUs was made with this plan");
     shown.built = decided != TCCL_STATE_PLANNED ? "" : silent ? TCCL_NO_CALL : shown.built;
     if (decided != TCCL_STATE_PLANNED)
         return shown;
-    if (rank == TCCL_BUILT_NOT_USED && strstr(built_reason, TCCL_NCCL_NOT_KNOWN))
+    if (for_class(rank, built_class, tccl_reason_words[TCCL_REASON_UNKNOWN_NCCL], built_reason,
+                  ": not known ("))
         return (struct tccl_facts_shown){tccl_state_name(TCCL_STATE_FAILED), built_reason, "",
                                          TCCL_REASON_UNKNOWN_NCCL};
     if ((rank == TCCL_BUILT_DIFFERS || rank == TCCL_BUILT_PARTLY) && !*shown.reason) {
@@ -63,7 +73,8 @@ int tccl_facts_read(sqlite3_value **values, unsigned looks, struct tccl_facts *f
     TCCL_FACTS(READ_WHOLE, READ_REAL, READ_TEXT)
     TCCL_FIGURES(READ_WHOLE, READ_REAL, READ_TEXT, READ_TEXT)
     if ((looks & TCCL_LOOK_SHOWN) == TCCL_LOOK_SHOWN)
-        facts->shown = tccl_facts_shown(facts->state, facts->reason, facts->reason_class,
-                                        facts->built, facts->built_reason, facts->step);
+        facts->shown =
+            tccl_facts_shown(facts->state, facts->reason, facts->reason_class, facts->built,
+                             facts->built_reason, facts->built_class, facts->step);
     return n;
 }

@@ -37,10 +37,11 @@ static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
 /* What NCCL built may be the better answer. */
 static int show_built(json_t *record)
 {
-    struct tccl_facts_shown shown = tccl_facts_shown(
-        tccl_text_of(record, "state"), tccl_text_of(record, "reason"),
-        tccl_text_of(record, "reason_class"), tccl_text_of(record, "built"),
-        tccl_text_of(record, "built_reason"), json_integer_value(json_object_get(record, "step")));
+    struct tccl_facts_shown shown =
+        tccl_facts_shown(tccl_text_of(record, "state"), tccl_text_of(record, "reason"),
+                         tccl_text_of(record, "reason_class"), tccl_text_of(record, "built"),
+                         tccl_text_of(record, "built_reason"), tccl_text_of(record, "built_class"),
+                         json_integer_value(json_object_get(record, "step")));
     json_t *state = json_string(shown.state), *reason = json_string(shown.reason);
     json_t *built = json_string(shown.built);
     int failed =

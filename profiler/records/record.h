@@ -33,8 +33,6 @@ json_t *tccl_record_normal(const json_t *record, struct tccl_error *err);
 /* A confirmation says what NCCL built. It is an object with key and start of the record that it
  * belongs to, built and built_reason, and no state. It may arrive before or after the record. Of
  * several, the one of the highest rank counts. */
-/* Why a ring was not used where nobody has said anything. */
-#define TCCL_BUILT_SILENT "no communicator over the step's GPUs was made with this plan"
 bool tccl_record_confirms(const json_t *record);
 /* Checks a confirmation from outside, like tccl_record_normal: these members and no others. */
 json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err);

@@ -23,7 +23,7 @@
     WHOLE(id) TEXT(state) TEXT(built) TEXT(reason_class)                                           \
     WHOLE(n_nodes) WHOLE(gpus) WHOLE(neighbours)                                                   \
     REAL(gbps) REAL(ratio) REAL(alone_gbps) REAL(placed_gbps) REAL(baseline_gbps) WHOLE(solve_us)  \
-    WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(nodes) TEXT(node_class)
+    WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(built_class) TEXT(nodes) TEXT(node_class)
 #define TCCL_FIGURES(WHOLE, REAL, TEXT, LISTED)                                                    \
     WHOLE(job) WHOLE(later) LISTED(account) TEXT(achieved_with) WHOLE(achieved_from)                            \
     REAL(achieved_gbps) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
@@ -39,7 +39,8 @@ struct tccl_facts_shown {
     enum tccl_reason cause;
 };
 struct tccl_facts_shown tccl_facts_shown(const char *state, const char *reason, const char *class,
-                                         const char *built, const char *built_reason, int64_t step);
+                                         const char *built, const char *built_reason,
+                                         const char *built_class, int64_t step);
 
 /* As they are stored; texts are borrowed from the row, never NULL in what was read. */
 struct tccl_facts {
@@ -65,7 +66,7 @@ enum {
 };
 #define TCCL_LOOK_SHOWN                                                                            \
     (TCCL_LOOK(state) | TCCL_LOOK(reason) | TCCL_LOOK(reason_class) | TCCL_LOOK(built) |           \
-     TCCL_LOOK(built_reason) | TCCL_LOOK(step))
+     TCCL_LOOK(built_reason) | TCCL_LOOK(built_class) | TCCL_LOOK(step))
 
 /* The same text? Most differ in their first characters, so that no function is called. */
 static inline bool tccl_is(const char *text, const char *word)

@@ -99,11 +99,10 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
                      uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
                      int64_t deadline_us, struct tccl_error *why)
 {
-    static const enum tccl_built built[] = {[SHIM_APPLIED] = TCCL_BUILT_YES,
-                                            [SHIM_UNKNOWN] = TCCL_BUILT_UNKNOWN,
-                                            [SHIM_FEWER] = TCCL_BUILT_PARTLY,
-                                            [SHIM_DIFFERS] = TCCL_BUILT_DIFFERS,
-                                            [SHIM_NOT_USED] = TCCL_BUILT_NOT_USED};
+    static const enum tccl_built built[] = {
+        [SHIM_APPLIED] = TCCL_BUILT_YES,       [SHIM_UNKNOWN] = TCCL_BUILT_UNKNOWN,
+        [SHIM_FEWER] = TCCL_BUILT_PARTLY,      [SHIM_DIFFERS] = TCCL_BUILT_DIFFERS,
+        [SHIM_NOT_USED] = TCCL_BUILT_NOT_USED, [SHIM_UNKNOWN_NCCL] = TCCL_BUILT_NOT_USED};
     struct exchange *exchange = begin(plan, "tccl-confirm", why);
     char plain[CONFIRM_TEXT + 1];
     size_t length = 0;
@@ -116,6 +115,8 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     tccl_line_put(&exchange->lines, "verdict", "%s",
                   verdict == SHIM_BEGUN ? "begun" : tccl_built_word(built[verdict]));
     tccl_line_put(&exchange->lines, "text", "%s", plain);
+    if (verdict == SHIM_UNKNOWN_NCCL)
+        tccl_line_put_bool(&exchange->lines, "known", false);
     tccl_line_put(&exchange->lines, "nccl", "%u", nccl);
     tccl_line_put(&exchange->lines, "ranks", "%d", ranks);
     tccl_line_put(&exchange->lines, "gpus", "%d", gpus);

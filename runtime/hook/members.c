@@ -24,7 +24,7 @@ static int check_alike(const struct shim_plan *plan, const struct shim_member *m
                              members[i - 1].pid, member->pid);
         if (!tccl_nccl_known(member->version)) {
             tccl_nccl_not_known(member->version, unknown);
-            return tccl_fail(why, "%s", unknown);
+            return tccl_fail_as(why, TCCL_REASON_UNKNOWN_NCCL, "%s", unknown);
         }
         if (member->version != members[0].version)
             return tccl_fail(why, "ranks have different NCCL versions (%u and %u)",

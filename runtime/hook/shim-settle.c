@@ -160,7 +160,8 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
         shim_registry_release(registry, (uint64_t)n * answer->memory);
     shim_entry_why(entry, &why);
     tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
-    tell_tccld(plan, SHIM_NOT_USED, why.text, &comm, answer, n);
+    tell_tccld(plan, why.reason == TCCL_REASON_UNKNOWN_NCCL ? SHIM_UNKNOWN_NCCL : SHIM_NOT_USED,
+               why.text, &comm, answer, n);
     return decision;
 }
 

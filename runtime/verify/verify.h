@@ -149,6 +149,7 @@ enum shim_verdict {
     SHIM_FEWER,
     SHIM_DIFFERS,
     SHIM_NOT_USED,
+    SHIM_UNKNOWN_NCCL, /* the same */
     SHIM_BEGUN
 };
 

@@ -241,6 +241,7 @@ static void await_built(int node, const struct tccl_step_key *key, const char *s
     CHECK_STR(text_of(record, "built"), built);
     CHECK_STR(text_of(record, "state"), state);
     CHECK_STR(text_of(record, "built_reason"), reason);
+    CHECK_STR(text_of(record, "built_class"), strcmp(built, "no call") == 0 ? built : "");
 }
 
 /* CHAIN */
@@ -492,6 +493,21 @@ TEST(verdicts)
     confirm(&key, 1, "unknown", "later", true);
     leave_all(&key, 1);
     await_built(1, &key, "planned", "yes", "");
+}
+
+/* An NCCL that is not known is one by its class. */
+TEST(unknown_nccl)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(1, 4, path);
+    json_t *said = verdict(&key, "not used", "none of ours", true);
+    json_object_set_new(said, "known", json_string("no"));
+    cleanup_json json_t *answer = ask_as(job_uid(), 1, said), *failed = json_string("failed");
+    CHECK_STR(text_of(answer, "type"), "ok");
+    cleanup_json json_t *record = await_record(1, &key, "state", failed);
+    CHECK_STR(text_of(record, "reason"), "none of ours");
+    CHECK_STR(text_of(record, "reason_class"), "unknown NCCL");
+    leave_all(&key, 1);
 }
 
 /* What ranks of node 0 measure; the first one's is on record. */

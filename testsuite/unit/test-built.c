@@ -55,6 +55,14 @@ static void put_step(struct tccl_records *records, json_t *json, int64_t step)
     put_record(records, json);
 }
 
+/* Nobody has said anything of it; a store of before says so in the text alone. */
+static json_t *silent_record(int job)
+{
+    json_t *record = built_record(job, "not used", "nobody has", 5000);
+    json_object_set_new(record, "built_class", json_string("no call"));
+    return record;
+}
+
 static int64_t states_of(struct tccl_records *records, const char *state)
 {
     cleanup_json json_t *filter =
@@ -69,15 +77,19 @@ static void test_scripts(struct tccl_records *records)
 {
     const int64_t script = 0xfffffffb;
     put_step(records, step_record(8400, "planned", 5000), script);
-    put_step(records, built_record(8400, "not used", TCCL_BUILT_SILENT, 5000), script);
+    put_step(records, silent_record(8400), script);
     check_shown(records, 8400, "left", "the job script used no GPUs together", "", "");
     CHECK(!find(records, 8400, "planned"));
     put_step(records, step_record(8401, "planned", 5000), script);
     put_step(records, built_record(8401, "not used", "a file of the user's", 5000), script);
     check_shown(records, 8401, "planned", "", "no", "a file of the user's");
     put_record(records, step_record(8402, "planned", 5000));
-    put_record(records, built_record(8402, "not used", TCCL_BUILT_SILENT, 5000));
-    check_shown(records, 8402, "planned", "", "no call", TCCL_BUILT_SILENT);
+    put_record(records, silent_record(8402));
+    check_shown(records, 8402, "planned", "", "no call", "nobody has");
+    const char *before = "no communicator over the step's GPUs was made with this plan";
+    put_record(records, step_record(8403, "planned", 5000));
+    put_record(records, built_record(8403, "not used", before, 5000));
+    check_shown(records, 8403, "planned", "", "no call", before);
     CHECK_INT(states_of(records, "planned"), 2);
     CHECK_INT(states_of(records, "left"), 1);
 }

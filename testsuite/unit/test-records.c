@@ -68,10 +68,11 @@ TEST(one_per_step)
 }
 
 static void check_shown(const char *state, const char *reason, const char *built,
-                        const char *built_reason, const char *shown, const char *why)
+                        const char *built_reason, const char *class, const char *shown,
+                        const char *why)
 {
-    struct tccl_facts_shown got =
-        tccl_facts_shown(state, reason, *reason ? "unknown NCCL" : "", built, built_reason, 0);
+    struct tccl_facts_shown got = tccl_facts_shown(state, reason, *reason ? "unknown NCCL" : "",
+                                                   built, built_reason, class, 0);
     CHECK_INT(got.cause, !*why                          ? TCCL_REASON_NONE
                          : strcmp(shown, "failed") == 0 ? TCCL_REASON_UNKNOWN_NCCL
                                                         : TCCL_REASON_BUILT_DIFFERENTLY);
@@ -84,15 +85,18 @@ static void check_shown(const char *state, const char *reason, const char *built
 TEST(unknown_nccl)
 {
     const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)", *silent = "nobody used it";
-    check_shown("failed", why, "", "", "failed", why);
-    check_shown("failed", why, "not used", why, "failed", why);
-    check_shown("failed", why, "not used", silent, "failed", why);
-    check_shown("planned", "", "not used", why, "failed", why);
-    check_shown("planned", "", "not used", silent, "planned", "");
-    check_shown("failed", why, "applied", "", "planned", "");
-    check_shown("failed", why, "unknown", silent, "planned", "");
-    check_shown("failed", why, "differs", "another", "planned", "another");
-    check_shown("failed", why, "fewer", "1 of 3 rings", "planned", "1 of 3 rings");
+    check_shown("failed", why, "", "", "", "failed", why);
+    check_shown("failed", why, "not used", why, "", "failed", why);
+    check_shown("failed", why, "not used", silent, "", "failed", why);
+    check_shown("planned", "", "not used", why, "", "failed", why);
+    check_shown("planned", "", "not used", silent, "", "planned", "");
+    /* By its class, whatever the text says. */
+    check_shown("planned", "", "not used", silent, "unknown NCCL", "failed", silent);
+    check_shown("planned", "", "not used", why, "no call", "planned", "");
+    check_shown("failed", why, "applied", "", "", "planned", "");
+    check_shown("failed", why, "unknown", silent, "", "planned", "");
+    check_shown("failed", why, "differs", "another", "", "planned", "another");
+    check_shown("failed", why, "fewer", "1 of 3 rings", "", "planned", "1 of 3 rings");
 }
 
 /* What was achieved, of what was foretold of what ran: worked out where a record is shown. Of what
@@ -192,11 +196,13 @@ TEST(slowed)
 
 TEST(without_a_class)
 {
-    struct tccl_facts_shown got = tccl_facts_shown("failed", "n2: something", "", "applied", "", 0);
+    struct tccl_facts_shown got =
+        tccl_facts_shown("failed", "n2: something", "", "applied", "", "", 0);
     CHECK_INT(got.cause, TCCL_REASON_OTHER);
     CHECK_STR(got.state, "failed");
-    CHECK_INT(tccl_facts_shown("failed", "n2: x", "new word", "", "", 0).cause, TCCL_REASON_OTHER);
-    CHECK_INT(tccl_facts_shown("planned", "", "", "", "", 0).cause, TCCL_REASON_NONE);
+    CHECK_INT(tccl_facts_shown("failed", "n2: x", "new word", "", "", "", 0).cause,
+              TCCL_REASON_OTHER);
+    CHECK_INT(tccl_facts_shown("planned", "", "", "", "", "", 0).cause, TCCL_REASON_NONE);
 }
 
 TEST(reopen)

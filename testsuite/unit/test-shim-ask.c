@@ -274,6 +274,8 @@ TEST(confirm)
                                words[i]));
     }
     struct server server = {0};
+    CHECK_INT(confirm("tccl-ok 1\nend\n", SHIM_UNKNOWN_NCCL, "x", &server, &why), 0);
+    CHECK(strstr(server.question, "\nverdict not used\ntext x\nknown no\n"));
     CHECK_INT(confirm("tccl-error 1\ntext not yours\nend\n", SHIM_APPLIED, "a \"b\" \\ \n \377",
                       &server, &why),
               -1);

@@ -21,6 +21,8 @@
 #include "tccld/main/metrics.h"
 #include "tccld/net/link.h"
 
+enum { CLASS = 31 }; /* bytes */
+
 struct below {
     int node;
     bool heard;
@@ -39,8 +41,8 @@ struct figures {
 struct verdict {
     struct running *running;
     struct running_step *step;
-    int rank; /* of this node */
-    char text[BUILT_TEXT + 1];
+    int rank;                                    /* of this node */
+    char text[BUILT_TEXT + 1], class[CLASS + 1]; /* class: of NOT_USED, a built_class */
     int64_t lowest;         /* rank in NCCL of this node's processes; -1: not known */
     bool begun;             /* a communicator has been given the ring */
     struct figures figures; /* of node 0's first rank */
@@ -150,6 +152,7 @@ static const struct tccl_field fields[] = {
     {.name = "lowest", TCCL_FIELD_INT, .min = -1, .max = INT32_MAX, AT(lowest)},
     {.name = "begun", TCCL_FIELD_BOOL, AT(begun)},
     {.name = "text", TCCL_FIELD_TEXT, .max = BUILT_TEXT, AT(text)},
+    {.name = "class", TCCL_FIELD_TEXT, .max = CLASS, AT(class)},
 };
 enum { FIELDS = sizeof(fields) / sizeof(*fields) };
 
@@ -188,7 +191,7 @@ static void load(struct verdict *verdict)
     if (verdict->step->nccl == 0) /* a tccld before 2026-11-28 left it here */
         verdict->step->nccl = (int)json_integer_value(json_object_get(state, "nccl"));
     for (int k = 0; state && k < FIELDS; k++)
-        if (tccl_field_get(state, &fields[k], true, verdict, NULL) != 0)
+        if (tccl_field_get(state, &fields[k], false, verdict, NULL) != 0)
             return;
     json_array_foreach(json_object_get(state, "below"), i, json)
     {
@@ -228,13 +231,15 @@ static json_t *record_of(const struct verdict *verdict, int rank, const char *re
     const struct running_step *step = verdict->step;
     const int nccl = step->nccl; /* that ran on this node, and what it would have built by itself */
     const double own = nccl > 0 ? own_gbps(verdict) : 0;
+    /* Where no node has used it, the text is this one's. */
+    bool ours = rank == TCCL_BUILT_NOT_USED && verdict->rank == rank && *verdict->class;
     char version[32];
     snprintf(version, sizeof(version), "%d.%d.%d", nccl / 10000, nccl / 100 % 100, nccl % 100);
     cleanup_json json_t *record = tccl_key_to_json(&step->key);
-    cleanup_json json_t *rest =
-        json_pack("{s:I, s:s, s:i, s:s*, s:o*}", "start", (json_int_t)step->start, "built",
-                  tccl_built_word(rank), "later", later, "nccl", nccl > 0 ? version : NULL,
-                  "nccl_gbps", own > 0 ? json_real(own) : NULL);
+    cleanup_json json_t *rest = json_pack(
+        "{s:I, s:s, s:i, s:s*, s:o*, s:s*}", "start", (json_int_t)step->start, "built",
+        tccl_built_word(rank), "later", later, "nccl", nccl > 0 ? version : NULL, "nccl_gbps",
+        own > 0 ? json_real(own) : NULL, "built_class", ours ? verdict->class : NULL);
     if (json_object_update(record, rest) != 0 ||
         tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
         tccl_put_text(record, "slowed", step->slowed, TCCL_OUTCOME_REASON) != 0 ||
@@ -413,12 +418,13 @@ static void changed(struct verdict *verdict)
         verdict->first_at = verdict->changed_at;
 }
 
-static void take_word(struct verdict *verdict, int rank, const char *text)
+static void take_word(struct verdict *verdict, int rank, const char *class, const char *text)
 {
     bool prefix = *text && (verdict->step->n_nodes > 1 || rank >= TCCL_BUILT_PARTLY);
     snprintf(verdict->text, sizeof(verdict->text), "%.*s%s%s",
              prefix ? BUILT_TEXT - 2 - (int)strnlen(text, CONFIRM_TEXT) : 0,
              verdict->running->daemon->conf->node, prefix ? ": " : "", text);
+    snprintf(verdict->class, sizeof(verdict->class), "%s", class);
     verdict->rank = rank;
     changed(verdict);
 }
@@ -438,7 +444,7 @@ static int rings_built(int rank, const char *text)
 struct word {
     int rank; /* tccl_built_rank; NOTHING: begun */
     char text[CONFIRM_TEXT + 1];
-    bool whole;
+    bool whole, known;    /* known: its NCCL */
     int64_t lowest, nccl; /* lowest: rank on this node, -1: not known; nccl: 0: not known */
 };
 
@@ -460,6 +466,8 @@ static int read_word(const struct tccl_lines *lines, struct word *said, struct t
         return tccl_fail(err, "whole: yes or no is expected");
     if (tccl_line_text(lines, "verdict", word, sizeof(word)) < 0)
         return tccl_fail(err, "verdict: a word is expected");
+    if (tccl_line_bool(lines, "known", &said->known) != 0)
+        said->known = true;
     said->rank = strcmp(word, "begun") == 0 ? TCCL_BUILT_NOTHING : tccl_built_rank(word);
     if (said->rank < 0 || !*word)
         return tccl_fail(err, "verdict: \"%.16s\" is unknown", word);
@@ -477,7 +485,8 @@ static void hear(struct running *running, struct running_step *step, const struc
         return;
     verdict->begun = true;
     if (said->rank > verdict->rank) {
-        take_word(verdict, said->rank, said->text);
+        take_word(verdict, said->rank,
+                  said->known ? "" : tccl_reason_words[TCCL_REASON_UNKNOWN_NCCL], said->text);
         verdict->lowest = said->lowest;
         running_built(running, step, rings_built(said->rank, said->text), step->nccl);
     }
@@ -621,10 +630,11 @@ void built_end(struct running *running, struct running_step *step, bool silent)
         return;
     }
     if (!silent && verdict->rank == TCCL_BUILT_NOTHING && verdict->begun)
-        take_word(verdict, TCCL_BUILT_UNKNOWN,
+        take_word(verdict, TCCL_BUILT_UNKNOWN, "",
                   "its processes ended before it was known what NCCL has built");
     else if (!silent && verdict->rank == TCCL_BUILT_NOTHING)
-        take_word(verdict, TCCL_BUILT_NOT_USED, TCCL_BUILT_SILENT);
+        take_word(verdict, TCCL_BUILT_NOT_USED, TCCL_NO_CALL,
+                  "no communicator over the step's GPUs was made with this plan");
     verdict->ended_at = tccl_now_ms();
     verdict->gone_at = verdict->ended_at + BUILT_KEEP_MS;
     put_news(verdict);
