@@ -36,12 +36,18 @@ static bool result_equal(const struct tccl_result *a, const struct tccl_result *
     return x->closed || (port_equal(x->entry, y->entry) && port_equal(x->exit, y->exit));
 }
 
+static bool nominal_equal(const struct tccl_nominal *a, const struct tccl_nominal *b)
+{
+    return a->pattern == b->pattern && a->channels == b->channels && a->intra == b->intra &&
+           a->inter == b->inter && a->far_intra == b->far_intra && a->far_inter == b->far_inter &&
+           a->alike == b->alike;
+}
+
 static bool baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b)
 {
     return a->gbps == b->gbps && a->set.n == b->set.n && a->ends == b->ends &&
            memcmp(a->set.rings, b->set.rings, sizeof(a->set.rings)) == 0 &&
-           memcmp(&a->ring, &b->ring, sizeof(a->ring)) == 0 &&
-           memcmp(&a->tree, &b->tree, sizeof(a->tree)) == 0;
+           nominal_equal(&a->ring, &b->ring) && nominal_equal(&a->tree, &b->tree);
 }
 
 static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
