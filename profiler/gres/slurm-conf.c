@@ -208,6 +208,18 @@ const char *tccl_slurm_get(const struct tccl_slurm_conf *conf, const char *key)
     return NULL;
 }
 
+bool tccl_slurm_constrains(const char *conf, bool *seen)
+{
+    struct tccl_slurm_conf cgroup;
+    char path[PATH_MAX];
+    tccl_slurm_beside(conf, "cgroup.conf", path);
+    *seen = tccl_slurm_conf_read(path, &cgroup, NULL) == 0;
+    const char *value = tccl_slurm_get(&cgroup, "ConstrainDevices");
+    bool yes = value && strcasecmp(value, "yes") == 0;
+    tccl_slurm_conf_clear(&cgroup);
+    return yes;
+}
+
 bool tccl_slurm_lists(const char *value, const char *word)
 {
     size_t length = strlen(word);

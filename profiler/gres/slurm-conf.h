@@ -42,6 +42,9 @@ bool tccl_slurm_include(const char *beside, const char *pattern, char whole[stat
 /* The path of a file beside slurm.conf (its path; without a folder: in the current one). */
 void tccl_slurm_beside(const char *conf, const char *name, char path[static PATH_MAX]);
 
+/* Is ConstrainDevices=yes in the cgroup.conf beside slurm.conf? *seen: can the file be read? */
+bool tccl_slurm_constrains(const char *conf, bool *seen);
+
 /* The last value of a key, not case-sensitive; NULL if it is not set. Borrowed. */
 const char *tccl_slurm_get(const struct tccl_slurm_conf *conf, const char *key);
 

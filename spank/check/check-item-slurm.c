@@ -164,23 +164,11 @@ void check_item_configless(const struct check_site *site, struct check_result *r
 
 /* ---- isolation ---- */
 
-/* Is ConstrainDevices=yes in the cgroup.conf beside slurm.conf? *seen: can the file be read? */
-static bool constrains(const struct check_site *site, bool *seen)
-{
-    struct tccl_slurm_conf cgroup;
-    char path[PATH_MAX];
-    tccl_slurm_beside(*site->slurm.path ? site->slurm.path : "/etc/slurm/", "cgroup.conf", path);
-    *seen = tccl_slurm_conf_read(path, &cgroup, NULL) == 0;
-    const char *value = tccl_slurm_get(&cgroup, "ConstrainDevices");
-    bool yes = value && strcasecmp(value, "yes") == 0;
-    tccl_slurm_conf_clear(&cgroup);
-    return yes;
-}
-
 void check_item_isolation(const struct check_site *site, struct check_result *result)
 {
     char plugins[1024] = "";
-    bool seen, devices = constrains(site, &seen);
+    const char *conf = *site->slurm.path ? site->slurm.path : "/etc/slurm/";
+    bool seen, devices = tccl_slurm_constrains(conf, &seen);
     bool known = check_site_value(site, "TaskPlugin", plugins, sizeof(plugins));
     bool cgroup = tccl_slurm_lists(plugins, "task/cgroup") || tccl_slurm_lists(plugins, "cgroup");
     if (devices && cgroup)

@@ -144,25 +144,18 @@ int task_gpus_seen(const char *option, int n_gpus)
     return seen > 0 && seen < n_gpus ? seen : n_gpus;
 }
 
-/* The value of a key in a file of Slurm's is, or holds, that word; `else_`: it has none. */
-static bool says(const char *path, const char *key, const char *word, bool else_)
-{
-    struct tccl_slurm_conf conf;
-    const char *value =
-        tccl_slurm_conf_read(path, &conf, NULL) == 0 ? tccl_slurm_get(&conf, key) : NULL;
-    bool yes = value ? strcasestr(value, word) != NULL : else_;
-    tccl_slurm_conf_clear(&conf);
-    return yes;
-}
-
 /* Are devices hidden by cgroups? Not if TaskPlugin= has no task/cgroup. */
 static bool is_constrained(const char *slurm_conf)
 {
-    char path[PATH_MAX];
-    if (!slurm_conf || !strchr(slurm_conf, '/') || !says(slurm_conf, "TaskPlugin", "cgroup", true))
+    struct tccl_slurm_conf conf;
+    bool seen;
+    if (!slurm_conf || !strchr(slurm_conf, '/'))
         return false;
-    tccl_slurm_beside(slurm_conf, "cgroup.conf", path);
-    return says(path, "ConstrainDevices", "yes", false);
+    seen = tccl_slurm_conf_read(slurm_conf, &conf, NULL) == 0;
+    const char *plugins = seen ? tccl_slurm_get(&conf, "TaskPlugin") : NULL;
+    bool others = plugins && !strcasestr(plugins, "cgroup");
+    tccl_slurm_conf_clear(&conf);
+    return !others && tccl_slurm_constrains(slurm_conf, &seen);
 }
 
 /* The option that holds here: srun's note; without one (a launcher of another kind) variables. */
