@@ -1,4 +1,6 @@
-/* summary.c: summarizes many records in one pass over the store's index of facts (store.h). */
+/* summary.c: summarizes many records in one pass over the store's index of facts (store.h). Not by
+ * GROUP BY and windows: of a million records one such question took 4 to 7 s where all of this took
+ * 2, and there are a dozen. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
