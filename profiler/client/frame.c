@@ -81,7 +81,7 @@ static int write_all(int fd, const char *data, size_t size, int64_t deadline,
             continue;
         }
         if (errno != EINTR && errno != EAGAIN)
-            return tccl_fail(err, "write: %s", strerror(errno));
+            return tccl_fail_as(err, TCCL_REASON_NO_DAEMON, "write: %s", strerror(errno));
         int late = wait_ready(fd, POLLOUT, deadline, err);
         if (late)
             return late;
@@ -93,7 +93,7 @@ static int read_all(int fd, char *data, size_t size, int64_t deadline, struct tc
 {
     while (size > 0) {
         ssize_t done = recv(fd, data, size, MSG_DONTWAIT);
-        if (done == 0)
+        if (done == 0 || (done < 0 && errno == ECONNRESET))
             return tccl_fail_as(err, TCCL_REASON_NO_DAEMON,
                                 "the connection was closed without an answer");
         if (done > 0) {

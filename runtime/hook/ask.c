@@ -2,13 +2,19 @@
 #include "base/state.h"
 #include "hook/hook.h"
 
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "client/frame.h"
 
-enum { QUESTION = 2048, ANSWER = 16 * 1024, CONFIRM_TEXT = 255 };
+enum {
+    QUESTION = 2048,
+    ANSWER = 16 * 1024,
+    CONFIRM_TEXT = 255,
+    AGAIN_MS = 50, /* between tries at a tccld that is gone */
+};
 
 /* A question and its answer. */
 struct exchange {
@@ -29,14 +35,10 @@ static struct exchange *begin(const struct shim_plan *plan, const char *name,
     return exchange;
 }
 
-static int ask(const struct shim_plan *plan, struct exchange *exchange, int64_t deadline_us,
-               struct tccl_error *why)
+static int ask_once(const struct shim_plan *plan, struct exchange *exchange, int64_t deadline,
+                    struct tccl_error *why)
 {
-    struct tccl_line_writer *lines = &exchange->lines;
-    /* No sooner: who looks at the clock then knows that tccld was silent. */
-    const int64_t deadline = (deadline_us + 999) / 1000;
-    if (tccl_lines_end(lines) != 0)
-        return tccl_fail(why, "the question to tccld is too long");
+    const struct tccl_line_writer *lines = &exchange->lines;
     int fd = tccl_frame_connect(plan->socket, deadline, why);
     if (fd < 0)
         return -1;
@@ -47,6 +49,29 @@ static int ask(const struct shim_plan *plan, struct exchange *exchange, int64_t 
     return late > 0   ? tccl_fail(why, "tccld did not answer in time")
            : late < 0 ? tccl_fail_in(why, "tccld")
                       : 0;
+}
+
+/* A tccld that is started again, as by an upgrade, is soon there, and is to cost no ring; but who
+ * only tells does not wait for it. */
+static int ask(const struct shim_plan *plan, struct exchange *exchange, int64_t deadline_us,
+               struct tccl_error *why)
+{
+    /* No sooner: who looks at the clock then knows that tccld was silent. */
+    const int64_t deadline = (deadline_us + 999) / 1000;
+    int64_t left = deadline - tccl_now_ms();
+    const bool waits = left > SHIM_CONFIRM_US / 1000;
+    if (tccl_lines_end(&exchange->lines) != 0)
+        return tccl_fail(why, "the question to tccld is too long");
+    for (struct tccl_error first = {""};;) {
+        struct tccl_error now = {""};
+        if (ask_once(plan, exchange, deadline, &now) == 0)
+            return 0;
+        tccl_fail_with(&first, &now);
+        left = deadline - tccl_now_ms();
+        if (!waits || left <= 0 || now.reason != TCCL_REASON_NO_DAEMON)
+            return tccl_fail_with(why, &first);
+        poll(NULL, 0, left < AGAIN_MS ? (int)left : AGAIN_MS);
+    }
 }
 
 int shim_ask_chain(const struct shim_plan *plan, const tccl_bus *gpus, int n, bool closed,

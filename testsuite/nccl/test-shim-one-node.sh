@@ -71,6 +71,15 @@ first_ring 0 1
 apart "n2 has not said in time that it builds the rings"
 apart "no tccld at .*"
 
+for node in 1 2; do
+    step "tccld of node $node is started again"
+    TCCL_MEANWHILE=AGAIN:$node run
+    as_planned
+    said "TCCL INFO communicator .*: built as planned" 2
+    said "not all nodes build" 0
+    built yes
+done
+
 # The second communicator does not wait.
 late="decision in time|did not ask for all of its"
 step "the first node's tccld is stopped"

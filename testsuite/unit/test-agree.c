@@ -1,8 +1,9 @@
 /* AGREE over all nodes of a step at once, each with its own agreements: words of the shims come in
- * any order, messages take any time, get lost or hit a tccld that is silent, of older version or
- * was killed; the clock, timers, sockets and links are the test's. Whatever happens: everybody who
- * asks is answered once and in time, "all" only if all nodes have said "yes"; all or none are told
- * so where no message is lost, and where nothing fails all are told "all", or all "not". */
+ * any order, messages take any time, get lost or hit a tccld that is silent, of older version, was
+ * killed or is started again; the clock, timers, sockets and links are the test's. Whatever
+ * happens: everybody who asks is answered once and in time, "all" only if all nodes have said
+ * "yes"; all or none are told so where no message is lost, and where nothing fails all are told
+ * "all", or all "not". */
 #include <event2/event.h>
 
 #include "base/clock.h"
@@ -18,7 +19,7 @@ enum {
     USER = 1000,
     START = 1700000000,
     WAIT_MS = 1000,
-    KINDS = 8
+    KINDS = 9
 };
 
 static int64_t now_ms;
@@ -70,6 +71,7 @@ static struct node {
     struct running_step step;
     char names[32], parent[32];
     bool silent; /* stopped, or killed */
+    bool gone;   /* killed, and soon started again */
     bool old;    /* of a version that doesn't know the message */
 } nodes[NODES];
 static int n_nodes;
@@ -191,9 +193,9 @@ void link_cancel(struct link *link)
         link->over = true; /* the other side has it, which answers nobody then */
 }
 
-static void finish(struct link *link, json_t *answer)
+static void finish(struct link *link, json_t *answer, enum tccl_reason reason)
 {
-    struct tccl_error err = {"n0: no answer"};
+    struct tccl_error err = {"n0: no answer", reason};
     json_incref(answer);
     link->done(link->context, answer, answer ? NULL : &err);
     json_decref(answer);
@@ -205,9 +207,11 @@ static void advance_link(struct link *link)
 {
     struct node *to = node_of(link->to);
     if (link->deadline <= now_ms)
-        finish(link, NULL);
+        finish(link, NULL, TCCL_REASON_NO_ANSWER);
     else if (link->answer)
-        finish(link, link->answer);
+        finish(link, link->answer, TCCL_REASON_NONE);
+    else if (to->gone)
+        finish(link, NULL, TCCL_REASON_NO_DAEMON);
     else if (to->old)
         connection_refuse(&link->connection, "unknown type");
     else if (!to->silent && !link->lost && !link->received) {
@@ -318,10 +322,21 @@ static bool draw(struct plan plans[static NODES], int kind)
     return all;
 }
 
+/* All that it knows of communicators goes, and who waits for it sees that. */
+static void kill_node(struct node *node)
+{
+    node->gone = true;
+    agree_drop(&node->running, &node->step);
+    for (int i = n_links - 1; i >= 0; i--)
+        if (links[i]->to == &node->daemon && links[i]->received && !links[i]->answer)
+            finish(links[i], NULL, TCCL_REASON_NO_DAEMON);
+}
+
 static void one_communicator(int kind)
 {
     static struct connection shims[NODES];
     struct plan plans[NODES];
+    const int odd = rand() % n_nodes, killed = rand() % 300, again = killed + 20 + rand() % 100;
     int said[4] = {0}; /* all, not, late; nothing */
     int answered = 0;
     bool all = draw(plans, kind), none = false;
@@ -331,6 +346,12 @@ static void one_communicator(int kind)
         while (step_until(begun + t))
             ;
         now_ms = begun + t;
+        if (kind == 8 && t == killed)
+            kill_node(&nodes[odd]);
+        nodes[odd].gone = nodes[odd].gone && t < again;
+        /* Its shim tries until it is there. */
+        if (nodes[odd].gone && plans[odd].at_ms <= t && !shims[odd].answers)
+            plans[odd].at_ms = again + rand() % 50;
         for (int i = 0; i < n_nodes; i++)
             if (plans[i].at_ms == t && !nodes[i].silent && !nodes[i].old)
                 say(i, 77, plans[i].will, &shims[i]);
@@ -355,7 +376,7 @@ static void one_communicator(int kind)
     CHECK(said[0] == 0 || (all && !none)); /* never "all" where one has not said "yes" */
     if (!losses)                           /* "all" to everybody, or to nobody */
         CHECK(said[0] == 0 || said[0] == n_nodes);
-    if (kind == 0)
+    if (kind == 0 || kind == 8)
         CHECK_INT(said[0], n_nodes);
     if (kind == 1 && !all) {
         CHECK_INT(said[0], 0);

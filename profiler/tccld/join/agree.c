@@ -13,7 +13,12 @@
 #include "client/message.h"
 #include "tccld/net/link.h"
 
-enum { SECOND_MS = 1000, COMM_DIGITS = 16, WHY = 340 /* bytes of a reason */ };
+enum {
+    SECOND_MS = 1000,
+    AGAIN_MS = 50, /* between tries at a parent that is started again */
+    COMM_DIGITS = 16,
+    WHY = 340 /* bytes of a reason */
+};
 
 enum word { OPEN, ALL, NOT, LATE };
 static const char *const words[] = {"", "all", "not", "late"};
@@ -125,6 +130,12 @@ static bool admit(struct running *running, uid_t user)
 
 static void on_timer(evutil_socket_t fd, short what, void *argument);
 
+/* When it is decided, whoever is missing. */
+static int64_t due(const struct agreement *agreement)
+{
+    return agreement->begun + (agreement->step->node == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS);
+}
+
 /* Its first word is so old. Whatever node it was on, node 0 decides before others give up. */
 static void begun_before(struct agreement *agreement, int64_t age_ms)
 {
@@ -132,8 +143,7 @@ static void begun_before(struct agreement *agreement, int64_t age_ms)
     if (agreement->word != OPEN || now - age_ms >= agreement->begun)
         return;
     agreement->begun = now - age_ms;
-    daemon_set(agreement->timer,
-               (agreement->step->node == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS) - age_ms);
+    daemon_set(agreement->timer, due(agreement) - now);
 }
 
 static struct agreement *begin(struct running *running, struct running_step *step, uint64_t comm)
@@ -200,6 +210,10 @@ static void on_answer(void *context, json_t *answer, const struct tccl_error *er
     agreement->up = NULL;
     if (agreement->word != OPEN)
         return;
+    if (err && err->reason == TCCL_REASON_NO_DAEMON && tccl_now_ms() + AGAIN_MS < due(agreement)) {
+        daemon_set(agreement->timer, AGAIN_MS);
+        return;
+    }
     if (answer && tccl_get_optional_text(answer, "why", WHY, &why, NULL) != 0)
         why = NULL;
     snprintf(text, sizeof(text), "%.255s does not say that all nodes build the rings",
@@ -242,21 +256,6 @@ static const struct place *missing(const struct agreement *agreement)
     return NULL;
 }
 
-static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
-{
-    struct agreement *agreement = argument;
-    const struct place *late = missing(agreement);
-    char name[TCCL_HOST_NAME + 1], why[WHY + 1];
-    if (agreement->word != OPEN) {
-        drop(agreement);
-        return;
-    }
-    tccl_hosts_name(agreement->step->nodes,
-                    late ? late->node : node_tree_parent(agreement->step->node), name);
-    snprintf(why, sizeof(why), "%s has not said in time that it builds the rings", name);
-    give_up(agreement, LATE, why);
-}
-
 static void advance(struct agreement *agreement)
 {
     if (agreement->word != OPEN)
@@ -269,6 +268,26 @@ static void advance(struct agreement *agreement)
         settle(agreement, LATE, "not all nodes have said in time that they build the rings");
     else
         send_up(agreement);
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
+{
+    struct agreement *agreement = argument;
+    const struct place *late = missing(agreement);
+    char name[TCCL_HOST_NAME + 1], why[WHY + 1];
+    if (agreement->word != OPEN) {
+        drop(agreement);
+        return;
+    }
+    if (tccl_now_ms() < due(agreement)) { /* to ask the parent again */
+        daemon_set(agreement->timer, due(agreement) - tccl_now_ms());
+        advance(agreement);
+        return;
+    }
+    tccl_hosts_name(agreement->step->nodes,
+                    late ? late->node : node_tree_parent(agreement->step->node), name);
+    snprintf(why, sizeof(why), "%s has not said in time that it builds the rings", name);
+    give_up(agreement, LATE, why);
 }
 
 /* ---- Words ---- */
