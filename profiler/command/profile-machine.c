@@ -116,6 +116,9 @@ int profile_init(const struct profile_options *options, struct tccl_error *err)
     if (tccl_make_folder(dirname(copy), 0755, err) != 0 ||
         tccl_write_json(path, 0644, described, err) != 0)
         return -1;
+    /* Profiles may be copied there before a measurement or tccld makes it. */
+    if (!options->machine)
+        tccl_make_folder(options->cache, 0755, NULL);
     char id[TCCL_HASH_HEX];
     if (options->json) {
         json_t *json = tccl_found_to_json(&found);
