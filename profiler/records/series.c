@@ -4,16 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
+
 int tccl_series_add(struct tccl_series *series, double value)
 {
-    if (series->count == series->room) {
-        size_t room = series->room ? 2 * series->room : 1024;
-        double *values = reallocarray(series->values, room, sizeof(*values));
-        if (!values)
-            return -1;
-        series->values = values;
-        series->room = room;
-    }
+    if (TCCL_GROW(series->values, series->count, series->room) != 0)
+        return -1;
     series->values[series->count++] = value;
     series->sum += value;
     return 0;

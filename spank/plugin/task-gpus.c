@@ -8,7 +8,6 @@
 #include "plugin/plugin.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -262,12 +262,12 @@ static void advance(struct agreement *agreement)
         answer_all(agreement);
     else if (missing(agreement) || agreement->up)
         return;
-    else if (agreement->step->node == 0 && tccl_now_ms() - agreement->begun < AGREE_ROOT_MS)
-        settle(agreement, ALL, "");
-    else if (agreement->step->node == 0) /* the word that was waited for is an old one */
-        settle(agreement, LATE, "not all nodes have said in time that they build the rings");
-    else
+    else if (agreement->step->node > 0)
         send_up(agreement);
+    else if (tccl_now_ms() < due(agreement))
+        settle(agreement, ALL, "");
+    else /* the word that was waited for is an old one */
+        settle(agreement, LATE, "not all nodes have said in time that they build the rings");
 }
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
