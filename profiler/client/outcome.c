@@ -75,26 +75,20 @@ static json_t *choices_to_json(const struct tccl_node_nics *choices, int rings, 
     return tccl_steal(array);
 }
 
-json_t *tccl_baselines_to_json(const struct tccl_outcome_baseline *list, int n)
-{
-    cleanup_json json_t *array = json_array();
-    for (int i = 0; i < n; i++)
-        if (json_array_append_new(
-                array, json_pack("[ifb]", list[i].first, list[i].gbps, list[i].better)) != 0)
-            return NULL;
-    return tccl_steal(array);
-}
+TCCL_IS_LIST(struct tccl_outcome, baselines);
+static const struct tccl_field baselines = {.name = "baselines",
+                                            TCCL_FIELD_BASELINES,
+                                            .max = TCCL_OUTCOME_BASELINES,
+                                            .at = offsetof(struct tccl_outcome, baselines),
+                                            .size = sizeof(((struct tccl_outcome *)0)->baselines)};
 
 json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_step_key *key,
                           int first, int end)
 {
     cleanup_json json_t *json = tccl_message_new("plan");
     if (json_object_set_new(json, "key", tccl_key_to_json(key)) != 0 ||
-        tccl_fields_put(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome) != 0)
-        return NULL;
-    if (outcome->n_baselines > 0 &&
-        json_object_set_new(json, "baselines",
-                            tccl_baselines_to_json(outcome->baselines, outcome->n_baselines)) != 0)
+        tccl_fields_put(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome) != 0 ||
+        tccl_field_put(json, &baselines, false, outcome) != 0)
         return NULL;
     if (outcome->state == TCCL_STATE_PLANNED && first < end &&
         json_object_set_new(json, "choices",
@@ -147,27 +141,6 @@ static int read_choices(struct tccl_outcome *outcome, const json_t *json, struct
                : tccl_fail(err, "choices: for %d nodes instead of %d", filled, outcome->n_choices);
 }
 
-int tccl_baselines_from_json(const json_t *json,
-                             struct tccl_outcome_baseline list[static TCCL_OUTCOME_BASELINES],
-                             int *n, struct tccl_error *err)
-{
-    size_t count = json_array_size(json);
-    if (count > TCCL_OUTCOME_BASELINES)
-        return tccl_fail(err, "baselines: %zu instead of at most %d", count,
-                         TCCL_OUTCOME_BASELINES);
-    for (size_t i = 0; i < count; i++) {
-        struct tccl_outcome_baseline *baseline = &list[i];
-        int better, least = i > 0 ? baseline[-1].first + 1 : 1;
-        if (json_unpack((json_t *)json_array_get(json, i), "[iFb!]", &baseline->first,
-                        &baseline->gbps, &better) != 0 ||
-            baseline->first < least || !(baseline->gbps >= 0 && baseline->gbps <= 1e9))
-            return tccl_fail(err, "baselines: entry %zu can't be read", i);
-        baseline->better = better;
-    }
-    *n = (int)count;
-    return 0;
-}
-
 static int read_plan(const json_t *json, const struct tccl_step_key *key,
                      struct tccl_outcome *outcome, struct tccl_error *err)
 {
@@ -176,13 +149,11 @@ static int read_plan(const json_t *json, const struct tccl_step_key *key,
         return -1;
     if (key && !tccl_key_equal(key, &theirs))
         return tccl_fail(err, "it is the plan of another step");
-    if (tccl_fields_get(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome, err) != 0)
+    if (tccl_fields_get(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome, err) != 0 ||
+        tccl_field_get(json, &baselines, false, outcome, err) != 0)
         return -1;
     if (outcome->reason[0] && !outcome->cause)
         outcome->cause = TCCL_REASON_OTHER; /* of an older tccld */
-    if (tccl_baselines_from_json(json_object_get(json, "baselines"), outcome->baselines,
-                                 &outcome->n_baselines, err) != 0)
-        return -1;
     return outcome->state == TCCL_STATE_PLANNED && outcome->n_choices > 0
                ? read_choices(outcome, json_object_get(json, "choices"), err)
                : 0;

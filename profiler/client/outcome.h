@@ -40,13 +40,6 @@ struct tccl_outcome_baseline {
     bool better; /* the ring is not worth it with that NCCL */
 };
 
-/* [[first version, GB/s, better], …], ascending: a new reference, NULL without memory. Reading
- * returns 0, or -1 with err; no list is one of none. */
-json_t *tccl_baselines_to_json(const struct tccl_outcome_baseline *list, int n);
-int tccl_baselines_from_json(const json_t *json,
-                             struct tccl_outcome_baseline list[static TCCL_OUTCOME_BASELINES],
-                             int *n, struct tccl_error *err);
-
 struct tccl_outcome {
     enum tccl_state state;
     bool recorded; /* somebody above keeps the record */
@@ -73,8 +66,8 @@ struct tccl_outcome {
     char *beside;          /* those on all nodes (beside-text.h), for the record; NULL: none */
     char *baseline_rings;  /* the chains of the baseline on the first node (chain-text.h, a ring
                             * set), for the record; NULL: not known */
-    int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
+    int n_baselines;
     int64_t gpus;  /* of the step on all nodes; 0: not known */
     bool moved;    /* of some nodes the GPUs were not measured, but others that are alike */
     bool agreed;   /* all nodes build it, or none: NICs of its rings, or of NCCL's own, are on

@@ -101,11 +101,15 @@ void tccl_step_free(struct tccl_step *step); /* NULL is fine */
 
 enum tccl_field_type {
     TCCL_FIELD_TEXT,
-    TCCL_FIELD_WORD,    /* one of words, by its index; where it need not be there, an unknown one
-                            is the last; in records any text */
-    TCCL_FIELD_NODES,   /* of struct tccl_step; in JSON one text, a hostlist */
-    TCCL_FIELD_NUMBERS, /* of GPUs: TCCL_MAX_GRES of type int, and behind them how many there are */
-    TCCL_FIELD_LONG,    /* a text, allocated, or NULL */
+    TCCL_FIELD_WORD,      /* one of words, by its index; where it need not be there, an unknown one
+                              is the last; in records any text */
+    TCCL_FIELD_NODES,     /* of struct tccl_step; in JSON one text, a hostlist */
+    TCCL_FIELD_NUMBERS,   /* of GPUs, int; a list of max, as the next two (TCCL_IS_LIST) */
+    TCCL_FIELD_BUSES,     /* tccl_bus */
+    TCCL_FIELD_BASELINES, /* struct tccl_outcome_baseline: [first version, GB/s, better] */
+    TCCL_FIELD_KEY,
+    TCCL_FIELD_JSON, /* a reference, or NULL: need not be there */
+    TCCL_FIELD_LONG, /* a text, allocated, or NULL */
     TCCL_FIELD_BOOL,
     TCCL_FIELD_INT,   /* a whole number in 4 or 8 bytes, as the next three */
     TCCL_FIELD_COUNT, /* 0: not known */
@@ -117,11 +121,16 @@ enum tccl_field_type {
 /* Whose member it is: of struct tccl_step, of struct tccl_outcome, or of records alone. */
 enum tccl_owner { TCCL_OF_STEP, TCCL_OF_OUTCOME, TCCL_OF_RECORD };
 
+#define TCCL_IS_LIST(type, member)                                                                 \
+    _Static_assert(offsetof(type, n_##member) ==                                                   \
+                       offsetof(type, member) + sizeof(((type *)0)->member),                       \
+                   "a list, and behind it how many there are")
+
 struct tccl_field {
     const char *name; /* of the member in JSON, and of the store's column */
     enum tccl_field_type type;
     unsigned use;
-    long long min, max; /* of texts: bytes */
+    long long min, max; /* of texts: bytes; of lists: entries */
     enum tccl_owner owner;
     size_t at, size;      /* of the member in its owner */
     const char *column;   /* of tcclacct; NULL: none */

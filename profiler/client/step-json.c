@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bus.h"
 #include "base/cleanup.h"
 #include "client/hostlist.h"
 #include "client/message.h"
@@ -47,15 +48,29 @@ static void store_int(void *member, size_t size, json_int_t value)
 
 /* Writing */
 
-_Static_assert(offsetof(struct tccl_step, n_gres) ==
-                   offsetof(struct tccl_step, gres) + TCCL_MAX_GRES * sizeof(int),
-               "how many there are is behind the numbers");
+TCCL_IS_LIST(struct tccl_step, gres);
 
-static json_t *numbers_to_json(const int *numbers)
+static json_t *entry_to_json(enum tccl_field_type type, const void *entry)
+{
+    const struct tccl_outcome_baseline *baseline = entry;
+    char bus[TCCL_BUS_TEXT];
+    switch (type) {
+    case TCCL_FIELD_NUMBERS:
+        return json_integer(*(const int *)entry);
+    case TCCL_FIELD_BUSES:
+        tccl_bus_format(*(const tccl_bus *)entry, bus);
+        return json_string(bus);
+    default:
+        return json_pack("[ifb]", baseline->first, baseline->gbps, baseline->better);
+    }
+}
+
+static json_t *list_to_json(const struct tccl_field *field, const char *list, int n)
 {
     cleanup_json json_t *array = json_array();
-    for (int i = 0; i < numbers[TCCL_MAX_GRES]; i++)
-        if (json_array_append_new(array, json_integer(numbers[i])) != 0)
+    size_t size = field->size / (size_t)field->max;
+    for (int i = 0; i < n; i++)
+        if (json_array_append_new(array, entry_to_json(field->type, list + size * (size_t)i)) != 0)
             return NULL;
     return tccl_steal(array);
 }
@@ -63,6 +78,7 @@ static json_t *numbers_to_json(const int *numbers)
 int tccl_field_put(json_t *json, const struct tccl_field *field, bool must, const void *object)
 {
     const char *member = (const char *)object + field->at, *text = member;
+    const int *n = (const void *)(member + field->size); /* of a list */
     const struct tccl_step *step = object;
     cleanup_free char *nodes = NULL;
     json_int_t number;
@@ -86,7 +102,19 @@ int tccl_field_put(json_t *json, const struct tccl_field *field, bool must, cons
         value = nodes ? json_string(nodes) : NULL;
         break;
     case TCCL_FIELD_NUMBERS:
-        value = numbers_to_json((const void *)member);
+    case TCCL_FIELD_BUSES:
+    case TCCL_FIELD_BASELINES:
+        if (!must && *n == 0)
+            return 0;
+        value = list_to_json(field, member, *n);
+        break;
+    case TCCL_FIELD_KEY:
+        value = tccl_key_to_json((const void *)member);
+        break;
+    case TCCL_FIELD_JSON:
+        memcpy(&value, member, sizeof(value));
+        if (!json_incref(value))
+            return 0;
         break;
     case TCCL_FIELD_BOOL:
         if (!must && !*(const bool *)member)
@@ -140,19 +168,39 @@ static int get_nodes(const json_t *json, const struct tccl_field *field, struct 
                : tccl_fail(err, "out of memory");
 }
 
-static int get_numbers(const json_t *array, int *numbers, struct tccl_error *err)
+/* i: of the list. */
+static int get_entry(enum tccl_field_type type, json_t *json, size_t i, void *entry)
 {
-    size_t count = json_array_size(array);
-    if (!json_is_array(array) || count > TCCL_MAX_GRES)
-        return tccl_fail(err, "gres: a list of at most %d numbers is expected", TCCL_MAX_GRES);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *index = json_array_get(array, i);
-        json_int_t value = json_integer_value(index);
-        if (!json_is_integer(index) || value < 0 || value > 4095)
-            return tccl_fail(err, "gres: entry %zu is not a GPU index", i);
-        numbers[i] = (int)value;
+    struct tccl_outcome_baseline *baseline = entry;
+    json_int_t number = json_integer_value(json);
+    int better;
+    switch (type) {
+    case TCCL_FIELD_NUMBERS:
+        *(int *)entry = (int)number;
+        return json_is_integer(json) && number >= 0 && number <= 4095 ? 0 : -1;
+    case TCCL_FIELD_BUSES:
+        return json_is_string(json) ? tccl_bus_parse(json_string_value(json), entry) : -1;
+    default: /* ascending */
+        if (json_unpack(json, "[iFb!]", &baseline->first, &baseline->gbps, &better) != 0 ||
+            baseline->first <= (i > 0 ? baseline[-1].first : 0) ||
+            !(baseline->gbps >= 0 && baseline->gbps <= 1e9))
+            return -1;
+        baseline->better = better;
+        return 0;
     }
-    numbers[TCCL_MAX_GRES] = (int)count;
+}
+
+static int get_list(const json_t *array, const struct tccl_field *field, char *list,
+                    struct tccl_error *err)
+{
+    size_t count = json_array_size(array), size = field->size / (size_t)field->max;
+    int n = (int)count;
+    if (!json_is_array(array) || count > (size_t)field->max)
+        return tccl_fail(err, "%s: a list of at most %lld is expected", field->name, field->max);
+    for (size_t i = 0; i < count; i++)
+        if (get_entry(field->type, json_array_get(array, i), i, list + size * i) != 0)
+            return tccl_fail(err, "%s: entry %zu can't be read", field->name, i);
+    memcpy(list + field->size, &n, sizeof(n));
     return 0;
 }
 
@@ -208,7 +256,14 @@ int tccl_field_get(const json_t *json, const struct tccl_field *field, bool must
     case TCCL_FIELD_NODES:
         return get_nodes(json, field, object, err);
     case TCCL_FIELD_NUMBERS:
-        return get_numbers(value, member, err);
+    case TCCL_FIELD_BUSES:
+    case TCCL_FIELD_BASELINES:
+        return get_list(value, field, member, err);
+    case TCCL_FIELD_KEY:
+        return tccl_key_from_json(value, member, err);
+    case TCCL_FIELD_JSON:
+        *(json_t **)member = json_incref((json_t *)value);
+        return 0;
     case TCCL_FIELD_BOOL:
         *(bool *)member = json_is_true(value);
         return 0;

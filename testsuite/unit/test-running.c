@@ -387,6 +387,7 @@ TEST(record)
                {"node", json_integer(1)},
                {"launch", json_integer(9)},
                {"gpus", json_pack("[s]", "1:2")},
+               {"key", json_string("7")},
                {"baselines", json_pack("[i]", 1)},
                {"gres", json_pack("[i, I]", 0, (json_int_t)3 + (INT64_C(1) << 32))},
                {"gres", json_pack("[i, s]", 0, "3")},

@@ -25,12 +25,16 @@ enum { SAVE_MS = 100, AGAIN_MS = 10000, LOOK_MS = 100 };
 #define AT(member)                                                                                 \
     .at = offsetof(struct running_step, member), .size = sizeof(((struct running_step *)0)->member)
 
-_Static_assert(offsetof(struct running_step, n_gres) ==
-                   offsetof(struct running_step, gres) + TCCL_MAX_GRES * sizeof(int),
-               "numbers, and how many there are");
+TCCL_IS_LIST(struct running_step, gpus);
+TCCL_IS_LIST(struct running_step, baselines);
+TCCL_IS_LIST(struct running_step, gres);
 
-/* All but the key and other lists. Those with use need not be there. */
+/* Those with use need not be there. */
 static const struct tccl_field fields[] = {
+    {.name = "key", TCCL_FIELD_KEY, AT(key)},
+    {.name = "gpus", TCCL_FIELD_BUSES, .max = TCCL_MAX_GPUS, AT(gpus)},
+    {.name = "baselines", TCCL_FIELD_BASELINES, .max = TCCL_OUTCOME_BASELINES, AT(baselines)},
+    {.name = "said", TCCL_FIELD_JSON, .use = 1, AT(said)},
     {.name = "uid", TCCL_FIELD_INT, .max = UINT32_MAX, AT(uid)},
     {.name = "launch", TCCL_FIELD_INT, .max = TCCL_LAUNCH_BELOW, AT(launch)},
     {.name = "by_script", TCCL_FIELD_BOOL, AT(by_script)},
@@ -39,7 +43,7 @@ static const struct tccl_field fields[] = {
     {.name = "nodes", TCCL_FIELD_LONG, .max = RUNNING_NODES - 1, AT(nodes)},
     {.name = "parent", TCCL_FIELD_LONG, .max = TCCL_HOST_NAME, AT(parent)},
     {.name = "hidden", TCCL_FIELD_BOOL, AT(hidden)},
-    {.name = "gres", TCCL_FIELD_NUMBERS, AT(gres)},
+    {.name = "gres", TCCL_FIELD_NUMBERS, .max = TCCL_MAX_GRES, AT(gres)},
     {.name = "stepd", TCCL_FIELD_TEXT, .max = STEPD_TEXT - 1, AT(stepd)},
     {.name = "plan", TCCL_FIELD_BOOL, AT(plan)},
     {.name = "ring", TCCL_FIELD_BOOL, AT(ring)},
@@ -61,51 +65,26 @@ enum { FIELDS = sizeof(fields) / sizeof(*fields) };
 
 char *running_text(const struct running_step *step)
 {
-    char bus[TCCL_BUS_TEXT];
-    json_t *gpus = json_array();
-    for (int i = 0; i < step->n_gpus; i++) {
-        tccl_bus_format(step->gpus[i], bus);
-        json_array_append_new(gpus, json_string(bus));
-    }
-    cleanup_json json_t *json = json_pack(
-        "{s:o, s:o, s:o, s:O*}", "key", tccl_key_to_json(&step->key), "gpus", gpus, "baselines",
-        tccl_baselines_to_json(step->baselines, step->n_baselines), "said", step->said);
+    cleanup_json json_t *json = json_object();
     for (int i = 0; i < FIELDS; i++)
         if (tccl_field_put(json, &fields[i], !fields[i].use, step) != 0)
             return NULL;
     return json_dumps(json, JSON_INDENT(1) | TCCL_JSON_DIGITS);
 }
 
-static int gpus_from_json(const json_t *gpus, struct running_step *step)
-{
-    step->n_gpus = (int)json_array_size(gpus);
-    for (int i = 0; i < step->n_gpus && i < TCCL_MAX_GPUS; i++) {
-        const char *bus = json_string_value(json_array_get(gpus, (size_t)i));
-        if (!bus || tccl_bus_parse(bus, &step->gpus[i]) != 0)
-            return -1;
-    }
-    return json_is_array(gpus) && step->n_gpus <= TCCL_MAX_GPUS ? 0 : -1;
-}
-
 /* Members that are not known are of a later version. Returns 0, or -1. */
 static int from_json(const json_t *json, struct running_step *step)
 {
-    const json_t *said = json_object_get(json, "said");
-    size_t known = 3 + (said != NULL);
+    size_t known = 0;
     for (int i = 0; i < FIELDS; i++) {
         known += json_object_get(json, fields[i].name) != NULL;
         if (tccl_field_get(json, &fields[i], !fields[i].use, step, NULL) != 0)
             return -1;
     }
-    if (known != json_object_size(json) || step->node >= step->n_nodes ||
-        gpus_from_json(json_object_get(json, "gpus"), step) != 0 ||
-        tccl_baselines_from_json(json_object_get(json, "baselines"), step->baselines,
-                                 &step->n_baselines, NULL) != 0 ||
-        tccl_key_from_json(json_object_get(json, "key"), &step->key, NULL) != 0)
+    if (known != json_object_size(json) || step->node >= step->n_nodes)
         return -1;
     if (step->rings && !*step->rings)
         free(tccl_steal(step->rings));
-    step->said = json_incref((json_t *)said);
     return 0;
 }
 

@@ -63,11 +63,11 @@ struct running_step {
     char what[TCCL_OUTCOME_CLASS + 1]; /* of the subject, for people */
     bool partial;                      /* node 0 has heard that a node is without its plan */
     int64_t start;
-    int n_gpus;
     tccl_bus gpus[TCCL_MAX_GPUS];
+    int n_gpus;
     double gbps; /* of the ring over all nodes, GB/s; 0: none */
-    int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
+    int n_baselines;
     char *rings;  /* its chain, or those of a set; NULL: NCCL's own */
     double alone; /* of all of them, GB/s */
     /* By CONFIRM. */
