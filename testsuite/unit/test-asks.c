@@ -2,14 +2,8 @@
  * of our own and three tccld on loopback, the third of which keeps the records. */
 #include <sys/un.h>
 
-#include "base/clock.h"
-#include "base/fileio.h"
 #include "chain/chain.h"
-#include "check.h"
-#include "client/client.h"
-#include "client/frame.h"
 #include "client/message.h"
-#include "search/search.h"
 
 enum { NODES = 3, HOME = 3, MACHINE_GPUS = 4 };
 
@@ -952,13 +946,22 @@ TEST(shared_file)
 
 /* Strangers who say nothing */
 
-enum { CROWD = 140, CLOSED = 12, CROWD_MS = 400 /* of the second that tccld gives them */ };
+enum { CROWD = 140, CLOSED = 12, CROWD_MS = 400, SILENT_MS = 1000 /* that tccld gives them */ };
+
+static int count_closed(const int *fds)
+{
+    int closed = 0;
+    char byte;
+    for (int i = 0; i < CROWD; i++)
+        closed += recv(fds[i], &byte, 1, MSG_DONTWAIT) == 0;
+    return closed;
+}
 
 /* A child that is uid holds as many connections as it gets until the returned pipe is closed, and
- * ends with how many of them were closed at once. */
+ * ends with how many of them tccld had closed by then. */
 static pid_t begin_crowd(uid_t uid, int *stop)
 {
-    int fds[CROWD], closed = 0, told[2], ends[2];
+    int fds[CROWD], told[2], ends[2];
     char byte;
     CHECK_INT(pipe(told) | pipe(ends), 0);
     pid_t pid = fork();
@@ -968,11 +971,10 @@ static pid_t begin_crowd(uid_t uid, int *stop)
             _exit(255);
         for (int i = 0; i < CROWD; i++)
             fds[i] = connect_to(1);
-        struct pollfd last = {.fd = fds[CROWD - 1], .events = POLLIN};
-        poll(&last, 1, CROWD_MS);
-        for (int i = 0; i < CROWD; i++)
-            closed += recv(fds[i], &byte, 1, MSG_DONTWAIT) == 0;
-        _exit(write(told[1], "x", 1) != 1 || read(ends[0], &byte, 1) != 0 ? 255 : closed);
+        for (int ms = 0; ms < CROWD_MS && count_closed(fds) < CLOSED; ms += 2)
+            poll(NULL, 0, 2);
+        bool failed = write(told[1], "x", 1) != 1 || read(ends[0], &byte, 1) != 0;
+        _exit(failed ? 255 : count_closed(fds));
     }
     close(told[1]);
     close(ends[0]);
@@ -1000,21 +1002,32 @@ static bool outlives(uid_t first, int users, int *closed)
     return answer != NULL;
 }
 
-/* After a second tccld closes all that are silent: on a busy machine it takes several tries. */
+/* In one of twenty tries it has to. After a second tccld closes all that are silent: where no try
+ * takes less, none shows anything. */
+static void check_crowds(uid_t first, int users)
+{
+    bool good = false, in_time = false;
+    for (uid_t tries = 0; tries < 20 && !good; tries++) {
+        int closed[4];
+        int64_t began = tccl_now_ms();
+        good = outlives(first + (uid_t)users * tries, users, closed);
+        in_time |= tccl_now_ms() - began < SILENT_MS;
+        good = good && (users > 1 || closed[0] == CLOSED);
+    }
+    if (!good && !in_time)
+        check_skip("this machine is too busy: %d crowds take longer than tccld bears them", users);
+    else
+        CHECK(good);
+}
+
 TEST(shared_memories)
 {
-    int closed[4];
-    bool one = false, several = false;
     if (getuid() != 0) {
         printf("not as root: there are no strangers\n");
         return;
     }
-    for (uid_t tries = 0; tries < 20 && !one; tries++)
-        one = outlives(60001 + tries, 1, closed) && closed[0] == CLOSED;
-    CHECK(one);
-    for (uid_t tries = 0; tries < 20 && !several; tries++)
-        several = outlives(61000 + 4 * tries, 4, closed);
-    CHECK(several);
+    check_crowds(60001, 1);
+    check_crowds(61000, 4);
 }
 
 /* That count, with the ring or without. */
