@@ -130,13 +130,16 @@ packages_of() { # SUITE -> the folder with the .deb files
     sum=$(sha256sum <"$tarball" | cut -c 1-16)
     out=$trees/built-$sum
     if [ ! -e "$out" ]; then
-        rm -rf "$trees"/built-*
+        # Younger ones may be of a run that goes on.
+        find "$trees" -maxdepth 1 -name 'built-*' -mmin +240 -exec rm -rf {} +
         rm -rf "$work/source" && mkdir "$work/source" && tar -C "$work/source" --strip-components=1 -xzf "$tarball"
         mkdir -p "$work/out"
         quietly "the packages can't be built on $suite" build_in "$trees/build" "$work/source" "$work/out"
         mv "$work/log" "$work/out/build.log"
-        mv -T "$work/out" "$trees/built-work" && mv -T "$trees/built-work" "$out"
+        mv -T "$work/out" "$out.$$"
+        mv -T "$out.$$" "$out" 2>/dev/null || rm -rf "$out.$$" # another run was faster
     fi
+    touch "$out"
     echo "$out"
 }
 
