@@ -6,8 +6,7 @@ readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 export TCCL_BUILD=${TCCL_BUILD:-$root/build}
 
-# What ring-probe is built of, for tests that build it in another way.
-probe_parts=(-DTCCL_RELEASE='""' -I"$root/pathfind" "$here"/ring-{probe,collective,data,log}.c "$root"/pathfind/base/{options,error,utf8}.c)
+. "$here/probe-parts.sh"
 
 work=$(mktemp -d /tmp/tccl-nccl.XXXXXX)
 trap 'rm -rf "$work"' EXIT
