@@ -4,14 +4,11 @@
  * wakes up when there is nothing to do. */
 #include <dirent.h>
 
-#include "base/cleanup.h"
-#include "base/fileio.h"
 #include "bench.h"
 
 enum { NODES = 3, JOINS = 1000, SETS = 255, STARTS = 3, IDLE_SECONDS = 10, REST_SECONDS = 30 };
 
 #include "joins.h"
-#include "search/symmetry.h"
 
 /* The profile */
 

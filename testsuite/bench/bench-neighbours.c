@@ -670,8 +670,7 @@ static uint32_t place(const struct machine *machine, uint32_t used, int size)
     cleanup_free struct tccl_place *places = NULL;
     int count;
     MUST(tccl_place_rank(&source, used, size, PLACE_NOISE, &places, &count, ERR));
-    uint32_t gpus = places[0].gpus;
-    return gpus;
+    return places[0].gpus;
 }
 
 /* The first free ones; or those that are placed. 0: not so many are free. */

@@ -7,7 +7,6 @@
 #include "bench.h"
 #include "chain/chain-text.h"
 #include "chain/chain.h"
-#include "machine/model.h"
 #include "optimum-sets.h"
 
 enum { MAX_NODES = 8, STEPS_A_LOOK = 4096 };

@@ -3,8 +3,6 @@
  * up. */
 #include <dlfcn.h>
 #include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "bench.h"
 

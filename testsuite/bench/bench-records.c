@@ -2,11 +2,7 @@
  * storing one more costs meanwhile. */
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "base/cleanup.h"
 #include "bench.h"
 #include "client/client.h"
 #include "records/records.h"

@@ -4,7 +4,6 @@
 
 #include "altered.h"
 #include "bench.h"
-#include "owned.h"
 
 enum { SEEDS = 60, BUDGET = 5000, RULES = 6 };
 

@@ -2,8 +2,6 @@
  * whole 8-GPU nodes, and as machines grow. */
 #include "search/search.h"
 
-#include <math.h>
-
 #include "bench.h"
 #include "machines.h"
 #include "owned.h"

@@ -3,8 +3,6 @@
  * transfer never makes a set faster, so what is slower than wanted is given up at once. */
 #include "optimum-sets.h"
 
-#include <math.h>
-
 #include "bench.h"
 #include "machine/sides.h"
 

@@ -1,6 +1,5 @@
 /* machine.json: what is accepted is within its bounds, and is the same when written and read again.
  */
-#include "check.h"
 #include "fuzz.h"
 #include "sample.h"
 

@@ -4,8 +4,6 @@
  * each input is written there first; what is there after a crash caused it. --seeds FOLDER writes
  * the seeds there, for libFuzzer. */
 #include <dirent.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/fileio.h"
 #include "fuzz.h"

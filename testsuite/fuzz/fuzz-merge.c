@@ -1,6 +1,5 @@
 /* MERGE and PLAN between the tccld of two nodes: what is accepted can be solved, and says the same
  * when it is sent on. */
-#include "check.h"
 #include "fuzz.h"
 #include "owned.h"
 #include "sample.h"
@@ -68,9 +67,7 @@ static struct shared_class *sample_class(uint32_t gpus)
 {
     struct tccl_machine machine = sample_machine();
     owned(table) struct tccl_table *table = sample_table(&machine, gpus);
-    struct shared_class *class =
-        shared_class_new(tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB));
-    return class;
+    return shared_class_new(tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB));
 }
 
 void fuzz_seeds(fuzz_add *add, void *context)

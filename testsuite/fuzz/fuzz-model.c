@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "fuzz.h"
-#include "machine/model.h"
 #include "owned.h"
 
 /* Some transfers of the machine; which ones hangs on the input. */

@@ -1,8 +1,6 @@
 /* JSON of a node class, as it comes from another node. */
-#include "check.h"
 #include "fuzz.h"
 #include "owned.h"
-#include "ring/node-class.h"
 #include "sample.h"
 
 static void check_class(const struct tccl_node_class *class)

@@ -1,6 +1,5 @@
 /* Ring notation: a chain that is read is possible on its machine, and the same when written again.
  */
-#include "check.h"
 #include "fuzz.h"
 #include "sample.h"
 

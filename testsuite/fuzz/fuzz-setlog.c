@@ -1,6 +1,5 @@
 /* The log of measured sets. Checksums are made right where the first byte is odd. */
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/hash.h"
 #include "fuzz.h"

@@ -5,8 +5,6 @@
 #include "client/step-fields.h"
 #include "fuzz.h"
 #include "step-fakes.h"
-#include "tccld/join/running.h"
-#include "tccld/join/step.h"
 
 enum { LINES = 24, LINE = 4096, JOB = 7, UID = 1000, TIMEOUT_MS = 10000 };
 

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "base/fileio.h"
-#include "check.h"
 #include "fuzz.h"
 #include "owned.h"
 #include "sample.h"

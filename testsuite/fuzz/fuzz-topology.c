@@ -2,7 +2,6 @@
  * bounds that can be written and read again. hwloc's reader of XML is part of what is tried: it may
  * break in the process that tries it first, which is no failure. */
 #include <pthread.h>
-#include <signal.h>
 
 #include "discover/discover.h"
 #include "fuzz.h"

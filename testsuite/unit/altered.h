@@ -7,7 +7,6 @@
 #include "random-model.h"
 #include "ring/ring.h"
 #include "search/model-table.h"
-#include "search/search.h"
 
 /* The model's file. The caller drops the reference. */
 static json_t *altered_json(const char *name)
@@ -50,8 +49,7 @@ static struct tccl_model *alter_model(const char *name, double by, bool drop, un
         }
     if (drop && json_array_size(lists[1]) > 0)
         json_array_remove(lists[1], (size_t)random_below(state, (int)json_array_size(lists[1])));
-    struct tccl_model *model = altered_model(name, json);
-    return model;
+    return altered_model(name, json);
 }
 
 /* What a job over all GPUs of so many equal nodes gets, by the model. */
@@ -100,6 +98,5 @@ static double alter_ratio(const char *name, double by, bool drop, const struct p
                           unsigned long *state)
 {
     owned(model) struct tccl_model *model = alter_model(name, by, drop, state);
-    double ratio = side_gbps(model, &planned->ours) / side_gbps(model, &planned->nccl);
-    return ratio;
+    return side_gbps(model, &planned->ours) / side_gbps(model, &planned->nccl);
 }

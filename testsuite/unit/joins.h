@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/fileio.h"
-#include "check.h"
 #include "client/client.h"
 #include "client/frame.h"
 #include "machines.h"

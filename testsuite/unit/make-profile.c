@@ -4,16 +4,12 @@
  * table there, and of GPUS are measured together as well; model: the folder has the model, too, and
  * says so */
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "base/numberset.h"
-#include "machine/model.h"
 #include "owned.h"
 #include "profile/cache-internal.h"
 #include "ring/neighbours.h"
-#include "search/search.h"
 #include "search/setlog.h"
 
 static struct tccl_error err;

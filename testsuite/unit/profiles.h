@@ -1,7 +1,6 @@
 /* profiles.h: small profiles in caches of a test's own. */
 #pragma once
 
-#include "check.h"
 #include "machines.h"
 #include "owned.h"
 #include "profile/cache.h"
@@ -9,21 +8,6 @@
 #include "sample.h"
 
 OWNED(profile, struct tccl_profile, tccl_profile_close)
-
-static inline struct tccl_measurement random_measurement(void)
-{
-    struct tccl_measurement value = {.gbps = rand() % 100000 / 3e3, .spread = rand() % 100 / 700.0};
-    if (rand() % 2) {
-        value.skew = rand() % 1000 / 7.0;
-        value.overlap = 0.95 + rand() % 50 / 1000.0;
-        value.noisy = rand() % 4 == 0;
-        value.marks = rand() % 4 == 0 ? TCCL_MARK_STAND_IN : 0;
-    }
-    value.failed = rand() % 16 == 0;
-    if (value.failed)
-        value = (struct tccl_measurement){.failed = true};
-    return value;
-}
 
 static inline void know(struct tccl_measured *measured, const char *text,
                         struct tccl_measurement value)

@@ -2,21 +2,10 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pwd.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 
 enum { RIG_NODES = 40, RIG_PATIENCE_MS = 120000 };

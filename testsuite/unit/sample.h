@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ring/node-class.h"
+#include "search/setlog.h"
 
 /* Four GPUs and two memories, two NICs; GPUs 0 and 1 reach NIC 0 directly, all GPUs each other. */
 static inline struct tccl_machine sample_machine(void)
@@ -227,4 +228,19 @@ static inline struct tccl_table *sample_table(const struct tccl_machine *machine
         }
     sample_sets(table);
     return table;
+}
+
+static inline struct tccl_measurement random_measurement(void)
+{
+    struct tccl_measurement measurement = {.gbps = rand() / (1.0 + rand()),
+                                           .spread = rand() % 2 ? rand() / 3e10 : 0};
+    if (rand() % 2) { /* from real hardware */
+        measurement.skew = rand() / 1e6;
+        measurement.overlap = rand() / (1.0 + RAND_MAX);
+        measurement.noisy = rand() % 2;
+        measurement.marks = rand() % (1 << TCCL_MARKS);
+        measurement.failed = rand() % 8 == 0;
+        measurement.gbps = measurement.failed ? 0 : measurement.gbps;
+    }
+    return measurement;
 }

@@ -102,6 +102,5 @@ static inline json_t *summary_of(const char *path, const json_t *filter, int64_t
     owned(records) struct tccl_records *reader = NULL;
     if (tccl_records_open_reader(path, &reader, err) != 0)
         return NULL;
-    json_t *summary = tccl_records_summary(reader, filter, uid, err);
-    return summary;
+    return tccl_records_summary(reader, filter, uid, err);
 }

@@ -1,7 +1,6 @@
 /* Back ends: opening, and that "model" says what the model says. */
 #include "measure/backends/backend.h"
 
-#include "check.h"
 #include "machines.h"
 #include "owned.h"
 

@@ -9,7 +9,6 @@
 #include "random-model.h"
 #include "ring/ring.h"
 #include "sample.h"
-#include "search/search.h"
 
 static void check_chain(const struct tccl_machine *machine, const struct tccl_baseline *baseline,
                         int i, const char *expected)

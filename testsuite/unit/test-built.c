@@ -1,6 +1,4 @@
 /* test-built.c: confirmations of what was built, and the records they belong to. */
-#include "check.h"
-#include "records/records.h"
 #include "stores.h"
 
 static char path[128];

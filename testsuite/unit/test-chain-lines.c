@@ -1,7 +1,6 @@
 /* A chain as the runtime shim reads it: names that mean something without the machine. */
 #include "tccld/join/chain-lines.h"
 
-#include "check.h"
 #include "machines.h"
 
 /* The lines of a chain, worked out by hand. */

@@ -4,15 +4,12 @@
  * written here once more, by its owners' words. */
 #include "fill/fill.h"
 #include "fill/run-meter.h"
-#include "owned.h"
 #include "profiles.h"
 #include "ring/groups.h"
 #include "ring/neighbours.h"
 #include "ring/ring.h"
 #include "rough.h"
 #include "search/model-table.h"
-#include "search/search.h"
-#include "search/symmetry.h"
 
 OWNED(backend, struct tccl_backend, tccl_backend_close)
 OWNED(tables, struct tccl_model_tables, tccl_model_tables_free)

@@ -2,7 +2,6 @@
 #include "client/credential.h"
 
 #include "base/clock.h"
-#include "check.h"
 #include "rig.h"
 
 static int64_t soon(void)

@@ -1,6 +1,5 @@
 /* test-decision.c: are planned rings worth taking: properties of random cases, with times from a
  * recurrence over all hops. */
-#include "check.h"
 #include "random-model.h"
 #include "ring/decision.h"
 #include "ring/latency.h"

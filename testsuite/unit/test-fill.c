@@ -2,7 +2,6 @@
  * often it is interrupted; that a table says what the model says. */
 #include "fill/fill.h"
 
-#include "check.h"
 #include "machines.h"
 #include "sample.h"
 

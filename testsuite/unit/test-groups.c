@@ -1,13 +1,11 @@
 /* test-groups.c: the groups of one job on a node: which there are, against all partitions that
  * moves of a group make; and their joint chains, against all combinations of the tables' chains, by
  * rates that test-model.c compares with their definition. */
-#include "check.h"
 #include "machines.h"
 #include "owned.h"
 #include "random-model.h"
 #include "ring/groups.h"
 #include "ring/reach.h"
-#include "search/search.h"
 
 OWNED(groups, struct tccl_groups, tccl_groups_free)
 OWNED(together, struct tccl_together, tccl_together_free)

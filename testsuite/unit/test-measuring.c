@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <sys/resource.h>
 
-#include "check.h"
 #include "fill/fill.h"
 #include "fill/run-meter.h"
 #include "rough.h"
@@ -44,8 +43,7 @@ static int run(double seconds, struct tccl_fill_progress *end)
                                               .seconds = seconds,
                                               .progress = progress};
     last = (struct tccl_error){0};
-    int rc = tccl_fill(backend, profile, &options, end, &last);
-    return rc;
+    return tccl_fill(backend, profile, &options, end, &last);
 }
 
 static void begin(void)
@@ -121,8 +119,7 @@ static int count_tables(void)
     owned(backend) struct tccl_backend *backend = rough_begin();
     owned(profile) struct tccl_profile *profile = open_profile(backend);
     cleanup_free uint32_t *masks = NULL;
-    int tables = tccl_profile_tables(profile, &masks, ERR);
-    return tables;
+    return tccl_profile_tables(profile, &masks, ERR);
 }
 
 /* ---- tests ---- */

@@ -1,42 +1,12 @@
 /* Ranges of nodes: classes are kept once, runs grow, and what comes from the wire is checked. */
 #include "tccld/join/merge.h"
 
-#include "check.h"
-
-OWNED(merge, struct merge, merge_free)
-OWNED(shared_class, struct shared_class, shared_class_drop)
-
-/* A class with one NIC, different for each number. */
-static struct shared_class *make_class(int number)
-{
-    cleanup_json json_t *json = NULL;
-    struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 1};
-    const struct tccl_chain chain = {.n_gpus = 2,
-                                     .gpus = {1, 0},
-                                     .entry = {.via = {.kind = TCCL_MEMORY, .index = 0}},
-                                     .exit = {.via = {.kind = TCCL_MEMORY, .index = 0}}};
-    struct tccl_seen seen[2] = {{.gbps = 1 + number,
-                                 .alone = 1 + number,
-                                 .share = 1,
-                                 .bound = 1 + number,
-                                 .set = {1, {chain}}}};
-    class.seen = seen;
-    class.n_seen = 2;
-    snprintf(class.machine, sizeof(class.machine), "%032x", number);
-    strcpy(class.source, "model");
-    strcpy(class.nics[0].name, "mlx5_0");
-    strcpy(class.nics[0].fabric, "ib");
-    class.nics[0].gbps = 25;
-    json = tccl_node_class_to_json(&class);
-    struct tccl_node_class *read = tccl_node_class_from_json(json, ERR);
-    CHECK_STR(check_err.text, "");
-    return shared_class_new(read);
-}
+#include "merges.h"
 
 static struct merge *make_merge(int first, int class, int count)
 {
     struct merge *merge = merge_new(first);
-    owned(shared_class) struct shared_class *shared = make_class(class);
+    owned(shared_class) struct shared_class *shared = make_class(class, "model");
     CHECK_INT(merge_add(merge, shared, count, NULL), 0);
     return merge;
 }
@@ -73,7 +43,8 @@ TEST(round)
     CHECK_INT(read->n_classes, merge->n_classes);
     for (int run = 0, node = 0; run < read->n_runs; run++)
         for (int i = 0; i < read->runs[run].count; i++, node++)
-            CHECK(read->classes[read->runs[run].class]->class->seen[0].gbps == 1 + classes[node]);
+            CHECK(read->classes[read->runs[run].class]->class->seen[0].gbps ==
+                  1 + classes[node] * 7 % 9);
     CHECK(merge_from_json(json, 0, nodes - 1, ERR) == NULL);
     CHECK(merge_from_json(json, 0, nodes + 1, ERR) == NULL);
 }
@@ -82,10 +53,11 @@ TEST(too_many_classes)
 {
     owned(merge) struct merge *merge = merge_new(0);
     for (int i = 0; i < MERGE_CLASSES; i++) {
-        owned(shared_class) struct shared_class *shared = make_class(i);
+        owned(shared_class) struct shared_class *shared = make_class(i, "model");
         CHECK_INT(merge_add(merge, shared, 1, ERR), 0);
     }
-    struct shared_class *shared = make_class(MERGE_CLASSES), *known = make_class(7);
+    struct shared_class *shared = make_class(MERGE_CLASSES, "model"),
+                        *known = make_class(7, "model");
     CHECK_INT(merge_add(merge, known, 5, ERR), 0);
     CHECK_SAYS(merge_add(merge, shared, 1, ERR) == -1, "too many node classes");
     shared_class_drop(shared);

@@ -1,7 +1,6 @@
 /* test-metrics.c: the numbers in the text are those of plain counting. */
 #include <event2/event.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "tccld/main/metrics.h"
 

@@ -649,8 +649,7 @@ static bool survives(const struct tccl_model *model, const struct tccl_exchange 
 static bool is_invariant(const struct tccl_model *model, const struct tccl_exchange *exchange)
 {
     cleanup_free uint16_t *image = calloc(tccl_model_limits(model), sizeof(*image));
-    bool found = tccl_model_alike(model, exchange, true, 0, image);
-    return found;
+    return tccl_model_alike(model, exchange, true, 0, image);
 }
 
 static void check_exchange(const struct tccl_model *model, const char *pairs, bool expected)

@@ -3,7 +3,6 @@
 #include "tccld/rights/monitor.h"
 
 #include "base/clock.h"
-#include "check.h"
 #include "client/credential.h"
 #include "rig.h"
 

@@ -2,7 +2,6 @@
  * fresh search on the machine as it is now: a model whose own capacities for that link were cut. */
 #include "narrow-links.h"
 #include "search/model-table.h"
-#include "search/symmetry.h"
 
 OWNED(tables, struct tccl_model_tables, tccl_model_tables_free)
 

@@ -1,8 +1,6 @@
 /* The class of a node: the best of its table, and the same after a journey as JSON. */
-#include "check.h"
 
 #include "owned.h"
-#include "ring/node-class.h"
 #include "sample.h"
 
 /* In how many memories that are next to none of its GPUs a chain has something to do, as often. */

@@ -2,70 +2,8 @@
 #include "search/search.h"
 
 #include "enumerate.h"
-#include "machines.h"
-#include "owned.h"
+#include "noisy-meter.h"
 #include "random-model.h"
-#include "search/setmap.h"
-
-/* Asks the model, and spoils the answers. */
-struct noisy_meter {
-    const struct tccl_model *model;
-    unsigned long state;
-    double noise;           /* answers are off by up to this */
-    int outliers;           /* per thousand: 30 % too low, */
-    bool tells;             /* and said to be noisy then */
-    struct tccl_set broken; /* sets with one of these transfers fail */
-    int failures;           /* per thousand: others that fail, once */
-    struct tccl_setmap asked;
-    struct tccl_setmap *notes; /* of a search that knows much; NULL: none */
-    long calls, failed;
-    long stop_after; /* progress calls until it stops; -1: never */
-    bool stopped;
-    bool leaves_ring; /* at once */
-    long told, pruned;
-    bool assumed; /* symmetries that a few measurements show: the bounds hold as far as they do */
-};
-
-static bool is_broken(struct noisy_meter *noisy, const struct tccl_set *set)
-{
-    for (int i = 0; i < noisy->broken.count; i++)
-        if (tccl_set_has(set, noisy->broken.transfers[i]))
-            return true;
-    return noisy->failures && random_below(&noisy->state, 1000) < noisy->failures;
-}
-
-static int answer(struct noisy_meter *noisy, const struct tccl_set *set,
-                  struct tccl_measurement *out, struct tccl_error *err)
-{
-    *out = (struct tccl_measurement){0};
-    noisy->calls++;
-    CHECK(!noisy->stopped);
-    if ((out->failed = is_broken(noisy, set))) {
-        noisy->failed++;
-        return 0;
-    }
-    CHECK(tccl_setmap_add(&noisy->asked, set) >= 0);
-    if (tccl_model_measure(noisy->model, set, &out->gbps, NULL, NULL, err) < 0)
-        return -1;
-    out->gbps *= 1 + noisy->noise * (random_below(&noisy->state, 2001) - 1000) / 1000;
-    if (noisy->outliers && random_below(&noisy->state, 1000) < noisy->outliers) {
-        out->gbps *= 0.7;
-        out->noisy = noisy->tells;
-        out->spread = noisy->tells ? 0.5 : 0;
-    }
-    return 0;
-}
-
-static int ask(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-               struct tccl_error *err)
-{
-    struct noisy_meter *noisy = context;
-    if (answer(noisy, set, out, err) < 0)
-        return -1;
-    if (noisy->notes)
-        CHECK(tccl_setmap_note(noisy->notes, set, out));
-    return 0;
-}
 
 static int follow(void *context, const struct tccl_search_progress *progress)
 {
@@ -131,16 +69,6 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     CHECK_OK(tccl_table_read(path, machine, &again, ERR));
 }
 
-static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)
-{
-    struct tccl_meter meter = {.measure = ask, .context = noisy};
-    struct tccl_symmetry *symmetry =
-        tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, ERR);
-    CHECK_STR(check_err.text, "");
-    noisy->calls = noisy->failed = 0;
-    return symmetry;
-}
-
 static struct tccl_model *some_model(unsigned long *state)
 {
     int gpus = 2 + random_below(state, 3);
@@ -191,7 +119,7 @@ TEST(uniform)
     for (int round = 0; round < CHECK_ROUNDS(60) && !check_failures; round++) {
         unsigned long state = seed + round;
         owned(model) struct tccl_model *model = some_model(&state);
-        struct noisy_meter noisy = {
+        cleared_by(noisy_clear) struct noisy_meter noisy = {
             .model = model, .state = state, .noise = noises[round % 4], .stop_after = -1};
         double gap = random_below(&state, 2) ? 0.05 : 0;
         double worst = search_noisily(&noisy, false, gap, random_below(&state, 2) ? 0 : 3);
@@ -199,7 +127,6 @@ TEST(uniform)
         CHECK(worst <= (1 + fmax(gap, n)) * (1 + n) / (1 - n) * (1 + 1e-9));
         if (check_failures)
             fprintf(stderr, "round %d, noise %g, worst %g\n", round, n, worst);
-        tccl_setmap_clear(&noisy.asked);
     }
 }
 
@@ -214,17 +141,16 @@ TEST(outliers)
     for (int round = 0; round < ROUNDS && !check_failures; round++) {
         unsigned long state = seed + 1000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
-        struct noisy_meter noisy = {.model = model,
-                                    .state = state,
-                                    .noise = 0.03,
-                                    .outliers = 20,
-                                    .tells = round % 2,
-                                    .stop_after = -1};
+        cleared_by(noisy_clear) struct noisy_meter noisy = {.model = model,
+                                                            .state = state,
+                                                            .noise = 0.03,
+                                                            .outliers = 20,
+                                                            .tells = round % 2,
+                                                            .stop_after = -1};
         double worst = search_noisily(&noisy, round % 4 < 2, 0.05, 3);
         CHECK(worst <= 1.05 * 1.03 / 0.97 / 0.7);
         off += worst > 1.05 * 1.03 / 0.97;
         most = fmax(most, worst);
-        tccl_setmap_clear(&noisy.asked);
     }
     printf(
         "%d tables with outliers: %d hold a chain that should have been better (by up to %.2f)\n",
@@ -241,12 +167,11 @@ TEST(symmetric)
     for (int round = 0; round < rounds && !check_failures; round++) {
         unsigned long state = seed + 2000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
-        struct noisy_meter noisy = {
+        cleared_by(noisy_clear) struct noisy_meter noisy = {
             .model = model, .state = state, .noise = 0.03, .stop_after = -1, .assumed = true};
         double worst = search_noisily(&noisy, true, 0.05, random_below(&state, 2) ? 0 : 3);
         off += worst > 1.05 * 1.03 / 0.97;
         most = fmax(most, worst);
-        tccl_setmap_clear(&noisy.asked);
     }
     printf("%d tables with measured symmetry and noise: %d hold a chain that should have been "
            "better (by up to %.2f)\n",
@@ -276,7 +201,8 @@ TEST(failed)
         unsigned long state = seed + 3000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
         const struct tccl_machine *machine = tccl_model_machine(model);
-        struct noisy_meter noisy = {.model = model, .state = state, .stop_after = -1};
+        cleared_by(noisy_clear) struct noisy_meter noisy = {
+            .model = model, .state = state, .stop_after = -1};
         uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
         options.noise = random_below(&state, 2) * 0.01;
@@ -312,7 +238,6 @@ TEST(failed)
             fprintf(stderr, "round %d: %d GPUs, %ld failed\n", round, machine->n_gpus,
                     noisy.failed);
         tccl_setmap_clear(&notes);
-        tccl_setmap_clear(&noisy.asked);
     }
 }
 
@@ -323,19 +248,18 @@ TEST(flaky)
     for (int round = 0; round < CHECK_ROUNDS(40) && !check_failures; round++) {
         unsigned long state = seed + 4000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
-        struct noisy_meter noisy = {.model = model,
-                                    .state = state,
-                                    .noise = 0.02,
-                                    .failures = 30,
-                                    .outliers = 10,
-                                    .stop_after = -1,
-                                    .assumed = round % 2};
+        cleared_by(noisy_clear) struct noisy_meter noisy = {.model = model,
+                                                            .state = state,
+                                                            .noise = 0.02,
+                                                            .failures = 30,
+                                                            .outliers = 10,
+                                                            .stop_after = -1,
+                                                            .assumed = round % 2};
         const struct tccl_search_options options = options_of(&noisy, 0.03, 3);
         owned(table) struct tccl_table *table = fill_table(&noisy, round % 2, &options);
         for (int i = 0; i < tccl_table_pairs(table); i++)
             check_result_of(&noisy, &table->results[i],
                             enumerate_pair(model, table, i, false, NULL));
-        tccl_setmap_clear(&noisy.asked);
     }
 }
 
@@ -346,14 +270,13 @@ TEST(stopped)
     for (int round = 0; round < CHECK_ROUNDS(60) && !check_failures; round++) {
         unsigned long state = seed + 5000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
-        struct noisy_meter noisy = {.model = model, .state = state};
+        cleared_by(noisy_clear) struct noisy_meter noisy = {.model = model, .state = state};
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
         noisy.stop_after = random_below(&state, 1 << random_below(&state, 9));
         owned(table) struct tccl_table *table = fill_table(&noisy, false, &options);
         for (int i = 0; i < tccl_table_pairs(table); i++)
             check_result_of(&noisy, &table->results[i],
                             enumerate_pair(model, table, i, false, NULL));
-        tccl_setmap_clear(&noisy.asked);
     }
 }
 
@@ -364,7 +287,7 @@ TEST(left_ring)
     for (int round = 0; round < CHECK_ROUNDS(30) && !check_failures; round++) {
         unsigned long state = seed + 6000 + round;
         owned(model) struct tccl_model *model = some_model(&state);
-        struct noisy_meter noisy = {
+        cleared_by(noisy_clear) struct noisy_meter noisy = {
             .model = model, .state = state, .stop_after = -1, .leaves_ring = true};
         const struct tccl_search_options options = options_of(&noisy, 0, 0);
         owned(table) struct tccl_table *table = fill_table(&noisy, false, &options);
@@ -376,7 +299,6 @@ TEST(left_ring)
             CHECK(fabs(table->results[i].gbps - best) <= best * 1e-9);
             CHECK(fabs(table->results[i].bound - best) <= best * 1e-9);
         }
-        tccl_setmap_clear(&noisy.asked);
     }
 }
 
@@ -386,7 +308,7 @@ TEST(told_without_measuring)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct noisy_meter noisy = {.model = model, .stop_after = -1};
+    cleared_by(noisy_clear) struct noisy_meter noisy = {.model = model, .stop_after = -1};
     struct tccl_search *search =
         tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
     struct tccl_search_options options = options_of(&noisy, 0, 0);
@@ -405,5 +327,4 @@ TEST(told_without_measuring)
         tccl_search_free(search);
         tccl_setmap_clear(&notes[stops]);
     }
-    tccl_setmap_clear(&noisy.asked);
 }

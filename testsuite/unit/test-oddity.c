@@ -6,7 +6,6 @@
 #include "owned.h"
 #include "random-model.h"
 #include "search/oddity.h"
-#include "search/search.h"
 
 enum { ROUNDS = 150, GPUS = 4 };
 

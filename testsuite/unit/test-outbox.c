@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 #include "base/fileio.h"
-#include "check.h"
 #include "records/outbox.h"
 #include "stores.h"
 

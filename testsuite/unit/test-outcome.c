@@ -1,14 +1,11 @@
 /* What came of a step: solved at the root, cut for each range, read again below. */
 #include "tccld/join/step-outcome.h"
 
-#include "check.h"
 #include "client/key.h"
 #include "client/outcome.h"
 #include "client/step-fields.h"
+#include "merges.h"
 #include "tccld/join/evidence.h"
-
-OWNED(merge, struct merge, merge_free)
-OWNED(shared_class, struct shared_class, shared_class_drop)
 
 enum { NODES = 50 };
 
@@ -17,45 +14,7 @@ static char *names[NODES];
 static const struct tccl_step_key key = {.cluster = "c", .job = 7};
 static const struct tccl_step join = {.nodes = names, .policy = "gpu"};
 
-/* Two NICs; the chain that enters by NIC e and leaves by NIC x has its own bandwidth. */
-static double default_gbps; /* NCCL's own choice; 0: unknown */
-
-static struct shared_class *make_class(int number, const char *source)
-{
-    struct tccl_seen seen[5] = {0};
-    struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 2, .seen = seen, .n_seen = 5};
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        class.baselines[i].gbps[0] = default_gbps;
-        class.baselines[i].share[1] = class.baselines[i].share[0] = 1;
-        class.baselines[i].n_chains = default_gbps > 0;
-        class.baselines[i].bounces[0] = 2; /* as the chains below */
-    }
-    class.noise = 0.03;
-    snprintf(class.machine, sizeof(class.machine), "%032x", number);
-    strcpy(class.source, source);
-    for (int i = 0; i < 4; i++)
-        seen[i] = (struct tccl_seen){
-            .gbps = 1 + (number * 7 + i * 5) % 9,
-            .alone = 10,
-            .share = 1,
-            .bound = 10,
-            .set = {1,
-                    {{.n_gpus = 2,
-                      .gpus = {0, 1},
-                      .entry = {.nic = (uint8_t)(i / 2), .via = {.kind = TCCL_MEMORY}},
-                      .exit = {.nic = (uint8_t)(i % 2), .via = {.kind = TCCL_MEMORY}}}}}};
-    for (int i = 0; i < 2; i++) {
-        snprintf(class.nics[i].name, sizeof(class.nics[i].name), "mlx5_%d", i);
-        strcpy(class.nics[i].fabric, "ib");
-        class.nics[i].gbps = 25;
-    }
-    cleanup_json json_t *json = tccl_node_class_to_json(&class);
-    struct tccl_node_class *read = tccl_node_class_from_json(json, ERR);
-    CHECK_STR(check_err.text, "");
-    return shared_class_new(read);
-}
-
-static struct merge *make_merge(int nodes, const char *source)
+static struct merge *random_merge(int nodes, const char *source)
 {
     struct merge *merge = merge_new(0);
     for (int i = 0; i < nodes; i++) {
@@ -67,7 +26,7 @@ static struct merge *make_merge(int nodes, const char *source)
 
 TEST(ranges)
 {
-    owned(merge) struct merge *merge = make_merge(NODES, "model");
+    owned(merge) struct merge *merge = random_merge(NODES, "model");
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_PLANNED);
@@ -206,7 +165,7 @@ TEST(long_ring)
  * none. */
 TEST(foreseen)
 {
-    owned(merge) struct merge *merge = make_merge(3, "model");
+    owned(merge) struct merge *merge = random_merge(3, "model");
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0}, read = {0};
     struct tccl_step warned = {.nodes = names, .n_nodes = 3, .foreseen = "NCCL 2.33.1: not known"};
     outcome_solve(&outcome, merge, &warned, TCCL_CHAIN_RINGS);
@@ -221,7 +180,7 @@ TEST(foreseen)
 
 TEST(policy)
 {
-    owned(merge) struct merge *merge = make_merge(3, "model");
+    owned(merge) struct merge *merge = random_merge(3, "model");
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     struct tccl_step few = {.nodes = names, .mode = TCCL_MODE_AUTO, .min_gpus = 7};
     outcome_solve(&outcome, merge, &few, TCCL_CHAIN_RINGS);
@@ -397,7 +356,7 @@ TEST(trials)
 {
     int drawn = 0;
     default_gbps = 0.5;
-    owned(merge) struct merge *merge = make_merge(2, "model");
+    owned(merge) struct merge *merge = random_merge(2, "model");
     for (uint32_t job = 1; job <= 4000; job++) {
         struct tccl_step asks = {.nodes = names, .key = {.cluster = "c", .job = job}};
         struct tccl_outcome outcome = {0}, read = {0};
@@ -432,7 +391,7 @@ TEST(trials)
 /* Nodes of two sources. */
 static void check_sources(const char *one, const char *other, const char *said)
 {
-    owned(merge) struct merge *a = make_merge(1, one);
+    owned(merge) struct merge *a = random_merge(1, one);
     owned(shared_class) struct shared_class *class = make_class(9, other);
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     CHECK_INT(merge_add(a, class, 1, NULL), 0);
@@ -497,7 +456,7 @@ TEST(malformed)
                {"source", "null"},
                {"key", "{}"},
                {"ring", "[]"}};
-    owned(merge) struct merge *merge = make_merge(3, "model");
+    owned(merge) struct merge *merge = random_merge(3, "model");
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     for (size_t i = 0; i < COUNT(bad); i++) {

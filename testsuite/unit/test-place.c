@@ -2,7 +2,6 @@
  * against what tccld chooses for it, and against all single rings tried; the order against its
  * definition; tables that symmetries move. */
 #include "enumerate.h"
-#include "machine/sides.h"
 #include "machines.h"
 #include "nccl/baseline.h"
 #include "owned.h"
@@ -12,7 +11,6 @@
 #include "ring/ring.h"
 #include "search/model-table.h"
 #include "search/place.h"
-#include "search/search.h"
 
 enum { ROUNDS = CHECK_ROUNDS(120) };
 

@@ -5,9 +5,7 @@
 #include "nccl/baseline.h"
 #include "owned.h"
 #include "random-model.h"
-#include "ring/node-class.h"
 #include "search/model-table.h"
-#include "search/search.h"
 
 enum { ROUNDS = CHECK_ROUNDS(100), OTHERS = 100000 };
 

@@ -2,7 +2,6 @@
  * names its class: texts are for people, and nothing is read out of them. */
 #include <ctype.h>
 
-#include "base/error.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "client/message.h"
@@ -52,8 +51,7 @@ static enum tccl_reason class_read(const char *member)
         member);
     cleanup_json json_t *json = tccl_message_parse(text, strlen(text), NULL);
     CHECK_OK(tccl_plan_from_json(json, NULL, 0, 0, &plan, ERR));
-    enum tccl_reason cause = plan.cause;
-    return cause;
+    return plan.cause;
 }
 
 /* A class of a newer version is "other"; an older one sends none. */

@@ -1,8 +1,6 @@
 /* test-records.c: step records: what is taken, how often, and what is found again. */
 #include <sys/resource.h>
 
-#include "check.h"
-#include "records/records.h"
 #include "records/store.h"
 #include "stores.h"
 

@@ -1,6 +1,5 @@
 /* Warm-up, repeats, median, spread, further rounds: with members whose rates are known. */
 #include "machines.h"
-#include "measure/pool/workers.h"
 #include "puppet.h"
 
 static const struct tccl_repeat_options options = {

@@ -4,7 +4,6 @@
 #include "machines.h"
 #include "owned.h"
 #include "random-model.h"
-#include "search/search.h"
 
 enum { MAX_KINDS = 3, MAX_NODES = 6, MAX_NIC = 3 };
 
@@ -367,8 +366,7 @@ static bool takes(double own, double several, const char *source, int *rings)
     CHECK_INT(tccl_ring_choose((struct tccl_run[]){{class, 3}}, 1, 8, &ring, &best, NULL), 0);
     CHECK_INT(best, several > 4 ? 2 : 1);
     *rings = ring.rings;
-    bool taken = tccl_ring_gains(&ring, TCCL_NEWEST);
-    return taken;
+    return tccl_ring_gains(&ring, TCCL_NEWEST);
 }
 
 /* Several have to gain 10 % over NCCL's own, or 19 % by a model, and 5 % over a single ring that is

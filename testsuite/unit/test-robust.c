@@ -1,7 +1,6 @@
 /* test-robust.c: rings that jobs get by a model lose little to NCCL's own if all of its capacities
  * are wrong. */
 #include "altered.h"
-#include "owned.h"
 
 enum { SEEDS = 8, BUDGET = 300, PARTS = 4 };
 

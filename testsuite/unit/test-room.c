@@ -1,6 +1,5 @@
 /* Which ring sets on a part of a node take what steps on the other GPUs would need: against a plain
  * walk along each ring, from device to device. */
-#include "check.h"
 
 #include "machines.h"
 #include "random-model.h"

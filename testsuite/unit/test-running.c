@@ -8,10 +8,8 @@
 #include "base/fileio.h"
 #include "base/lines.h"
 #include "chain/beside-text.h"
-#include "machines.h"
 #include "profiles.h"
 #include "ring/reach.h"
-#include "search/search.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/running.h"
@@ -623,9 +621,7 @@ static const struct tccl_group_choice *choose(uid_t user, uint32_t number)
     for (int i = 0; i < 4; i++)
         CHECK_INT(tccl_bus_parse(tccl_model_machine(model)->gpus[i].busid, &step->gpus[i]), 0);
     owned(shared_class) struct shared_class *class = class_of(&join);
-    const struct tccl_group_choice *choice =
-        joint_choice(daemon_.running, step, class->class, true);
-    return choice;
+    return joint_choice(daemon_.running, step, class->class, true);
 }
 
 /* Choices stay as long as their step runs, also while another user asks for his steps as often as

@@ -7,7 +7,6 @@
 #include "machines.h"
 #include "owned.h"
 #include "random-model.h"
-#include "ring/node-class.h"
 
 struct counter {
     struct tccl_meter meter;

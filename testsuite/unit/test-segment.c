@@ -2,7 +2,6 @@
  * of nodes are cut. */
 #include "ring/segment.h"
 
-#include "check.h"
 #include "random-model.h"
 
 enum { MAX_RINGS = 4, MAX_KINDS = 3, MAX_WAYS = 6, MAX_RUNS = 4, MAX_NODES = 16, FABRICS = 3 };

@@ -39,21 +39,6 @@ static struct tccl_set random_set(void)
     return set;
 }
 
-static struct tccl_measurement random_measurement(void)
-{
-    struct tccl_measurement measurement = {.gbps = rand() / (1.0 + rand()),
-                                           .spread = rand() % 2 ? rand() / 3e10 : 0};
-    if (rand() % 2) { /* from real hardware */
-        measurement.skew = rand() / 1e6;
-        measurement.overlap = rand() / (1.0 + RAND_MAX);
-        measurement.noisy = rand() % 2;
-        measurement.marks = rand() % (1 << TCCL_MARKS);
-        measurement.failed = rand() % 8 == 0;
-        measurement.gbps = measurement.failed ? 0 : measurement.gbps;
-    }
-    return measurement;
-}
-
 static void fill(struct lines *lines, int n)
 {
     struct tccl_error err = {""};

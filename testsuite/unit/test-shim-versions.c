@@ -2,7 +2,6 @@
  */
 #include "chain/nccl-version.h"
 
-#include "check.h"
 #include "hook/hook.h"
 #include "nccl/shim-nccl.h"
 #include "random-model.h"

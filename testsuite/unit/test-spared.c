@@ -10,7 +10,6 @@
 #include "ring/ring.h"
 #include "search/beside.h"
 #include "search/model-table.h"
-#include "search/search.h"
 
 OWNED(groups, struct tccl_groups, tccl_groups_free)
 OWNED(together, struct tccl_together, tccl_together_free)

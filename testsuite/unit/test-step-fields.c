@@ -7,11 +7,9 @@
 
 #include "acct/acct.h"
 #include "base/fileio.h"
-#include "check.h"
 #include "client/hostlist.h"
 #include "client/step-fields.h"
 #include "plugin/plugin.h"
-#include "records/records.h"
 #include "stores.h"
 
 enum { ROUNDS = 40, TEXT = 40, NODES = 5, JOB = 1000 };

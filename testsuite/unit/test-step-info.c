@@ -184,8 +184,7 @@ static int component(uint32_t job, const char *size, const char *newer, const ch
     snprintf(text[1], sizeof(text[1]), "SLURM_JOB_ID_HET_GROUP_%s", newer);
     snprintf(text[2], sizeof(text[2]), "SLURM_JOB_ID_PACK_GROUP_%s", older);
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
-    int found = step.key.het_job ? (int)step.key.het_offset : -1;
-    return found;
+    return step.key.het_job ? (int)step.key.het_offset : -1;
 }
 
 TEST(component_of)

@@ -2,7 +2,6 @@
  * any time (step-fakes.h). */
 #include "client/step-fields.h"
 #include "step-fakes.h"
-#include "tccld/join/step.h"
 
 enum { ROUNDS = 3000, EVENTS = 60, NODES = 20, KEYS = 2, TIMEOUT_MS = 10000, MOST = 4 * EVENTS };
 

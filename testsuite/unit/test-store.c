@@ -2,10 +2,8 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 
-#include "check.h"
 #include "client/step-fields.h"
 #include "records/outbox.h"
-#include "records/records.h"
 #include "records/store.h"
 #include "stores.h"
 

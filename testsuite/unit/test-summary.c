@@ -2,9 +2,7 @@
 
 #include <sqlite3.h>
 
-#include "check.h"
 #include "client/hostlist.h"
-#include "records/records.h"
 #include "records/summary.h"
 #include "stores.h"
 

@@ -3,49 +3,9 @@
 #include "search/symmetry.h"
 
 #include "enumerate.h"
-#include "machines.h"
 #include "nccl/baseline.h"
-#include "owned.h"
+#include "noisy-meter.h"
 #include "random-model.h"
-#include "search/search.h"
-
-/* Asks the model, off by a random part of the noise, the same whenever the same set is asked. */
-struct noisy_meter {
-    const struct tccl_model *model;
-    double noise;
-    unsigned long seed;
-    long calls;
-    struct tccl_set *sets; /* asked, where room is given */
-    long room;
-};
-
-static int ask(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-               struct tccl_error *err)
-{
-    struct noisy_meter *noisy = context;
-    unsigned long state = noisy->seed;
-    for (int i = 0; i < set->count; i++)
-        state = state * 31 + set->transfers[i];
-    random_below(&state, 2);
-    double off = noisy->noise * (random_below(&state, 2001) - 1000) / 1000;
-    *out = (struct tccl_measurement){0};
-    if (noisy->calls < noisy->room)
-        noisy->sets[noisy->calls] = *set;
-    noisy->calls++;
-    int status = tccl_model_measure(noisy->model, set, &out->gbps, NULL, NULL, err);
-    out->gbps *= 1 + off;
-    return status;
-}
-
-static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)
-{
-    struct tccl_meter meter = {.measure = ask, .context = noisy};
-    struct tccl_symmetry *symmetry =
-        tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, ERR);
-    CHECK_STR(check_err.text, "");
-    CHECK(symmetry != NULL);
-    return symmetry;
-}
 
 static bool random_set(unsigned long *state, const struct tccl_machine *machine, int members,
                        bool nics, struct tccl_set *set)
@@ -94,12 +54,12 @@ TEST(machines)
     unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
         const struct tccl_model *model = load_machine(machine_names[which]);
-        struct noisy_meter noisy = {.model = model};
+        cleared_by(noisy_clear) struct noisy_meter noisy = {.model = model};
         owned(symmetry) struct tccl_symmetry *known = tccl_symmetry_of_model(model);
         owned(symmetry) struct tccl_symmetry *found = measure_symmetry(&noisy);
         unsigned long state = seed + which;
-        printf("%s: %ld sets measured; exchanges %d + %d with NICs, in truth %d + %d\n",
-               machine_names[which], noisy.calls, count_exchanges(found, false),
+        printf("%s: %zu sets measured; exchanges %d + %d with NICs, in truth %d + %d\n",
+               machine_names[which], noisy.asked.count, count_exchanges(found, false),
                count_exchanges(found, true), count_exchanges(known, false),
                count_exchanges(known, true));
         /* Sockets that only sets of many transfers tell apart are taken for equal. */
@@ -199,17 +159,12 @@ TEST(noise)
     unsigned long seed = check_seed();
     const struct tccl_model *model = load_machine("dual-8gpu");
     owned(symmetry) struct tccl_symmetry *known = tccl_symmetry_of_model(model);
-    enum { ROOM = 4000 };
-    cleanup_free struct tccl_set *sets = calloc(ROOM, sizeof(*sets));
-    struct noisy_meter noisy = {
-        .model = model, .noise = 0.04, .seed = seed, .sets = sets, .room = ROOM};
+    cleared_by(noisy_clear) struct noisy_meter noisy = {
+        .model = model, .noise = 0.04, .state = seed, .once = true};
     owned(symmetry) struct tccl_symmetry *found = measure_symmetry(&noisy);
     CHECK_INT(count_exchanges(found, false), count_exchanges(known, false));
     CHECK_INT(count_exchanges(found, true), count_exchanges(known, true));
-    CHECK(noisy.calls <= ROOM);
-    for (long i = 0; i < noisy.calls && i < ROOM; i++)
-        for (long j = 0; j < i; j++)
-            CHECK(!tccl_set_equal(&sets[i], &sets[j]));
+    CHECK(noisy.asked.count > 0 && noisy.asked.count <= 4000);
 }
 
 /* By its description alone, and with a meter that can't go on. */
@@ -264,7 +219,7 @@ TEST(random)
         int gpus = 3 + random_below(&state, 2), memories = 1 + random_below(&state, 2);
         owned(model) struct tccl_model *model =
             random_model(&state, gpus, memories, random_below(&state, 2));
-        struct noisy_meter noisy = {.model = model};
+        cleared_by(noisy_clear) struct noisy_meter noisy = {.model = model};
         owned(symmetry) struct tccl_symmetry *found = measure_symmetry(&noisy);
         owned(search) struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), found);
@@ -273,7 +228,7 @@ TEST(random)
         uint32_t mask = (1u << gpus) - 1;
         int exchanges = count_exchanges(found, false);
         double worst = exchanges ? worst_image(found, model, &state, 300) : 1;
-        probes += noisy.calls;
+        probes += (long)noisy.asked.count;
         kept += exchanges > 0;
         wrong += worst > 1 + 1e-9;
         worst_set = fmax(worst_set, worst);
@@ -410,7 +365,8 @@ TEST(nearly_alike)
     json_object_set_new(slow, "gbps",
                         json_real(json_real_value(json_object_get(slow, "gbps")) * 0.92));
     MUST(tccl_model_from_json(json, &model, ERR));
-    struct noisy_meter noisy = {.model = model, .noise = 0.01, .seed = check_seed()};
+    cleared_by(noisy_clear) struct noisy_meter noisy = {
+        .model = model, .noise = 0.01, .state = check_seed()};
     owned(symmetry) struct tccl_symmetry *found = measure_symmetry(&noisy);
     tccl_symmetry_alike(found, tccl_model_machine(model), &alike);
     CHECK(alike.n > 8);

@@ -1,7 +1,6 @@
 /* What a machine runs: read from /sys, written to a profile, and read back. */
 #include <sys/utsname.h>
 
-#include "check.h"
 #include "machines.h"
 #include "profile/cache.h"
 

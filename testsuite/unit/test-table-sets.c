@@ -1,13 +1,11 @@
 /* The ring sets of chain tables: what is kept is possible, as fast as the model says of all of its
  * transfers at once, no slower than what the search began with, and the same each time. */
-#include "check.h"
 
 #include "base/fileio.h"
 #include "entries.h"
 #include "machines.h"
 #include "owned.h"
 #include "search/model-table.h"
-#include "search/search.h"
 #include "search/setmap.h"
 
 static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)

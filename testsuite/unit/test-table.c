@@ -1,5 +1,4 @@
 /* The chain table: what is written is read back; nothing else is accepted. */
-#include "check.h"
 
 #include "base/fileio.h"
 #include "entries.h"

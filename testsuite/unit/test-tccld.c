@@ -1,11 +1,7 @@
 /* tccld, really: a munged of our own, several tccld on loopback, and the client library. */
 #include <sys/un.h>
 
-#include <sqlite3.h>
-
-#include "base/clock.h"
 #include "client/credential.h"
-#include "client/frame.h"
 #include "client/message.h"
 
 enum { NODES = 20, ALL_GPUS = 0xf };

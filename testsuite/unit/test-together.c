@@ -1,7 +1,6 @@
 /* What steps reach beside each other, by what was measured: against the model that stands behind
  * the measuring back end. Bounds are never above the truth. */
 #include "fill/fill.h"
-#include "owned.h"
 #include "profiles.h"
 #include "random-model.h"
 #include "report/report.h"

@@ -3,8 +3,6 @@
 
 #include "machines.h"
 
-#include <stdio.h>
-
 /* Four functions of one NIC, 5 GB/s each. */
 TEST(ports_of_a_nic)
 {

@@ -5,7 +5,6 @@
 #include "machines.h"
 #include "owned.h"
 #include "random-model.h"
-#include "search/search.h"
 
 struct trees {
     const struct tccl_model *model;

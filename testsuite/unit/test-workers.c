@@ -7,7 +7,6 @@
 
 #include "ahead.h"
 #include "machines.h"
-#include "measure/pool/workers.h"
 #include "puppet.h"
 
 static const struct tccl_workspace_settings settings = {.region = 8 << 20};
