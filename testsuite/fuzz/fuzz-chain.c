@@ -8,10 +8,9 @@
 static void check_chain(const char *text)
 {
     struct tccl_named_chain chain, again;
-    struct tccl_error err = {0};
     char out[TCCL_CHAIN_TEXT];
-    if (tccl_named_parse(text, &chain, &err) != 0) {
-        FUZZ_CHECK(err.text[0]);
+    if (tccl_named_parse(text, &chain, ERR) != 0) {
+        FUZZ_CHECK(check_err.text[0]);
         return;
     }
     FUZZ_CHECK(chain.n_gpus >= (chain.closed ? 2 : 1) && chain.n_gpus <= TCCL_CHAIN_GPUS);
@@ -34,10 +33,9 @@ static void check_chain(const char *text)
 static void check_rings(const char *text)
 {
     struct tccl_named_rings rings, again;
-    struct tccl_error err = {0};
     char out[TCCL_RINGS_TEXT], back[TCCL_RINGS_TEXT];
-    if (tccl_named_rings_parse(text, &rings, &err) != 0) {
-        FUZZ_CHECK(err.text[0]);
+    if (tccl_named_rings_parse(text, &rings, ERR) != 0) {
+        FUZZ_CHECK(check_err.text[0]);
         return;
     }
     FUZZ_CHECK(rings.n >= 1 && rings.n <= TCCL_CHAIN_RINGS);
@@ -56,13 +54,12 @@ static void check_lines(const char *text, size_t size)
 {
     static const char *const keys[] = {"job", "gbps", "chain", "nic", "a", ""};
     struct tccl_lines lines;
-    struct tccl_error err = {0};
     char value[64];
     int64_t integer;
     double number;
     bool truth;
-    if (tccl_lines_open(text, size, &lines, &err) != 0) {
-        FUZZ_CHECK(err.text[0]);
+    if (tccl_lines_open(text, size, &lines, ERR) != 0) {
+        FUZZ_CHECK(check_err.text[0]);
         return;
     }
     FUZZ_CHECK(lines.name[0] && lines.version >= 0 && lines.facts + lines.size + 4 == text + size);

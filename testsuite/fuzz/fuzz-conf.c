@@ -15,32 +15,29 @@ static void check_conf(const struct tccl_conf *conf)
 static void override(const char *text)
 {
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
-    struct tccl_error err = {0};
-    if (tccl_conf_read(NULL, "n1", &conf, &err) == 0 && tccl_conf_override(&conf, text, &err) == 0)
+    if (tccl_conf_read(NULL, "n1", &conf, ERR) == 0 && tccl_conf_override(&conf, text, ERR) == 0)
         check_conf(&conf);
 }
 
 static void expand(const char *text)
 {
     cleared_by(tccl_hosts_clear) struct tccl_hosts hosts = {0};
-    struct tccl_error err = {0};
-    if (tccl_hosts_expand(text, 1000, &hosts, &err) == 0)
+    if (tccl_hosts_expand(text, 1000, &hosts, ERR) == 0)
         FUZZ_CHECK(hosts.count <= 1000);
     else
-        FUZZ_CHECK(err.text[0]);
+        FUZZ_CHECK(check_err.text[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cleanup_free char *text = fuzz_text(data, size);
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
-    struct tccl_error err = {0};
     char path[FUZZ_PATH];
     int fd = fuzz_file(data, size, path);
-    if (tccl_conf_read(path, "n1", &conf, &err) == 0)
+    if (tccl_conf_read(path, "n1", &conf, ERR) == 0)
         check_conf(&conf);
     else
-        FUZZ_CHECK(strstr(err.text, path));
+        FUZZ_CHECK(strstr(check_err.text, path));
     override(text);
     expand(text);
     close(fd);

@@ -6,10 +6,9 @@
 static void check_again(const struct tccl_machine *machine)
 {
     char id[TCCL_HASH_HEX], again_id[TCCL_HASH_HEX];
-    struct tccl_error err = {0};
     struct tccl_machine again;
     cleanup_json json_t *json = tccl_machine_to_json(machine);
-    FUZZ_CHECK(json && tccl_machine_from_json(json, &again, &err) == 0);
+    FUZZ_CHECK(json && tccl_machine_from_json(json, &again, ERR) == 0);
     tccl_machine_id(machine, id);
     tccl_machine_id(&again, again_id);
     FUZZ_CHECK(strcmp(id, again_id) == 0);
@@ -17,11 +16,10 @@ static void check_again(const struct tccl_machine *machine)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tccl_error err = {0};
     struct tccl_machine machine;
     cleanup_json json_t *json = fuzz_json(data, size);
     json_t *inner = json_object_get(json, "machine"); /* of a model file */
-    if (json && tccl_machine_from_json(inner ? inner : json, &machine, &err) == 0) {
+    if (json && tccl_machine_from_json(inner ? inner : json, &machine, ERR) == 0) {
         FUZZ_CHECK(machine.n_gpus >= 0 && machine.n_gpus <= TCCL_MAX_GPUS);
         FUZZ_CHECK(machine.n_memories >= 0 && machine.n_memories <= TCCL_MAX_MEMORIES);
         FUZZ_CHECK(machine.n_nics >= 0 && machine.n_nics <= TCCL_MAX_NICS);
@@ -32,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_again(&machine);
         tccl_table_free(tccl_table_new(&machine, 1));
     } else {
-        FUZZ_CHECK(!json || err.text[0]);
+        FUZZ_CHECK(!json || check_err.text[0]);
     }
     return 0;
 }

@@ -28,11 +28,10 @@ static int nodes_of(const struct merge *merge)
 
 static void check_merge(const struct merge *merge)
 {
-    struct tccl_error err = {0};
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     FUZZ_CHECK(merge->n_classes <= MERGE_CLASSES && nodes_of(merge) == NODES);
-    cleanup_json json_t *json = merge_to_json(merge, &err);
-    owned(merge) struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
+    cleanup_json json_t *json = merge_to_json(merge, ERR);
+    owned(merge) struct merge *again = json ? merge_from_json(json, 0, NODES, ERR) : NULL;
     FUZZ_CHECK(again && nodes_of(again) == NODES && merge_gpus(again) == merge_gpus(merge));
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     FUZZ_CHECK(!(outcome.gbps < 0) && outcome.bound_gbps >= outcome.gbps);
@@ -40,25 +39,23 @@ static void check_merge(const struct merge *merge)
 
 static void check_plan(const json_t *json)
 {
-    struct tccl_error err = {0};
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
-    if (tccl_plan_from_json(json, &key, 0, NODES, &outcome, &err) == 0)
+    if (tccl_plan_from_json(json, &key, 0, NODES, &outcome, ERR) == 0)
         FUZZ_CHECK(outcome.n_choices == 0 || outcome.n_choices == NODES);
     else
-        FUZZ_CHECK(err.text[0]);
+        FUZZ_CHECK(check_err.text[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *json = fuzz_json(data, size);
     if (!json)
         return 0;
-    owned(merge) struct merge *merge = merge_from_json(json, 0, NODES, &err);
+    owned(merge) struct merge *merge = merge_from_json(json, 0, NODES, ERR);
     if (merge)
         check_merge(merge);
     else
-        FUZZ_CHECK(err.text[0]);
+        FUZZ_CHECK(check_err.text[0]);
     check_plan(json);
     return 0;
 }

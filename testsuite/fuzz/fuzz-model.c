@@ -34,13 +34,12 @@ static void ask(const struct tccl_model *model, uint32_t choice)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tccl_error err = {0};
     owned(model) struct tccl_model *model = NULL;
     cleanup_json json_t *json = fuzz_json(data, size);
-    if (json && tccl_model_from_json(json, &model, &err) == 0)
+    if (json && tccl_model_from_json(json, &model, ERR) == 0)
         ask(model, (uint32_t)size * 2654435761u);
     else
-        FUZZ_CHECK(!json || err.text[0]);
+        FUZZ_CHECK(!json || check_err.text[0]);
     return 0;
 }
 

@@ -5,10 +5,9 @@
 
 static void check_class(const struct tccl_node_class *class)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     cleanup_class struct tccl_node_class *again =
-        json ? tccl_node_class_from_json(json, &err) : NULL;
+        json ? tccl_node_class_from_json(json, ERR) : NULL;
     FUZZ_CHECK(class->n_nics >= 0 && class->n_nics <= TCCL_MAX_NICS);
     FUZZ_CHECK(class->baselines[TCCL_NEWEST].n_chains >= 0 &&
                class->baselines[TCCL_NEWEST].n_chains <= TCCL_MAX_CHANNELS);
@@ -26,14 +25,13 @@ static void check_class(const struct tccl_node_class *class)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *json = fuzz_json(data, size);
     cleanup_class struct tccl_node_class *class =
-        json ? tccl_node_class_from_json(json, &err) : NULL;
+        json ? tccl_node_class_from_json(json, ERR) : NULL;
     if (class)
         check_class(class);
     else
-        FUZZ_CHECK(!json || err.text[0]);
+        FUZZ_CHECK(!json || check_err.text[0]);
     return 0;
 }
 

@@ -41,13 +41,12 @@ static void serve_blocks(const uint8_t *data, size_t size)
 {
     static const struct tccl_peer_limits limits = {0, 0};
     struct tccl_peer_count count;
-    struct tccl_error err = {0};
     int other, fd = open_input(data, size, &other);
     if (fd < 0)
         return;
-    int rc = tccl_peer_serve(fd, &limits, &count, &err);
+    int rc = tccl_peer_serve(fd, &limits, &count, ERR);
     FUZZ_CHECK(count.received <= count_bytes(data, size) && count.sent <= size * TCCL_PEER_WINDOW);
-    FUZZ_CHECK(rc == 0 ? count.received == count_bytes(data, size) : err.text[0] != '\0');
+    FUZZ_CHECK(rc == 0 ? count.received == count_bytes(data, size) : check_err.text[0] != '\0');
     close(fd);
     close(other);
 }
@@ -56,12 +55,11 @@ static void hear_hello(const uint8_t *data, size_t size)
 {
     static const struct tccl_trust anybody = {.anybody = true};
     struct tccl_peer_guest guest;
-    struct tccl_error err = {0};
     int other, fd = open_input(data, size, &other);
     if (fd < 0)
         return;
     /* No input can know the number used once. */
-    FUZZ_CHECK(tccl_peer_hear(fd, &anybody, tccl_now_ms(), &guest, &err) == -1 && err.text[0]);
+    FUZZ_CHECK(tccl_peer_hear(fd, &anybody, tccl_now_ms(), &guest, ERR) == -1 && check_err.text[0]);
     close(fd);
     close(other);
 }

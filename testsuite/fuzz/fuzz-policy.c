@@ -143,15 +143,14 @@ static void check_steps(const struct tccl_conf *conf, struct words *words)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
-    struct tccl_error err = {0};
     char path[FUZZ_PATH];
     cleanup_free char *text = fuzz_text(data, size);
     int fd = fuzz_file(data, size, path);
-    if (tccl_conf_read(path, "n1", &conf, &err) == 0) {
+    if (tccl_conf_read(path, "n1", &conf, ERR) == 0) {
         struct words words = split(text);
         check_steps(&conf, &words);
     } else {
-        FUZZ_CHECK(strstr(err.text, path));
+        FUZZ_CHECK(strstr(check_err.text, path));
     }
     close(fd);
     return 0;

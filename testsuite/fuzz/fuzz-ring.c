@@ -5,12 +5,11 @@
 
 static void check_chain(const struct tccl_machine *machine, const char *text)
 {
-    struct tccl_error err = {0};
     struct tccl_chain chain, again;
     struct tccl_set set;
     char out[TCCL_CHAIN_TEXT];
-    if (tccl_chain_parse(text, machine, &chain, &err) < 0) {
-        FUZZ_CHECK(err.text[0]);
+    if (tccl_chain_parse(text, machine, &chain, ERR) < 0) {
+        FUZZ_CHECK(check_err.text[0]);
         return;
     }
     FUZZ_CHECK(tccl_chain_check(&chain, machine, NULL) == 0);

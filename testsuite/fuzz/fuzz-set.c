@@ -16,16 +16,15 @@ static void check_numbers(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tccl_error err = {0};
     struct tccl_set set = {0}, again = {0};
     char out[TCCL_SET_TEXT];
     cleanup_free char *text = fuzz_text(data, size);
-    if (tccl_set_parse(text, &set, &err) == 0) {
+    if (tccl_set_parse(text, &set, ERR) == 0) {
         FUZZ_CHECK(set.count <= TCCL_MAX_SET);
         tccl_set_format(&set, out);
         FUZZ_CHECK(tccl_set_parse(out, &again, NULL) == 0 && tccl_set_equal(&set, &again));
     } else {
-        FUZZ_CHECK(err.text[0]);
+        FUZZ_CHECK(check_err.text[0]);
     }
     check_numbers(text);
     return 0;

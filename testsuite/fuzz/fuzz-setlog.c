@@ -34,7 +34,6 @@ static void fix_checksums(char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tccl_error err = {0};
     char path[FUZZ_PATH];
     int dropped = 0;
     long lines = 0;
@@ -44,8 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 1)
         fix_checksums(text, size - 1);
     int fd = fuzz_file(text, size - 1, path);
-    long rc = tccl_setlog_read(path, check_line, &lines, &dropped, &err);
-    FUZZ_CHECK(rc == lines || (rc == -1 && strstr(err.text, path)));
+    long rc = tccl_setlog_read(path, check_line, &lines, &dropped, ERR);
+    FUZZ_CHECK(rc == lines || (rc == -1 && strstr(check_err.text, path)));
     close(fd);
     return 0;
 }

@@ -43,18 +43,16 @@ static void check_files(const struct shim_chain *chain)
     static bool linked[SHIM_GPUS][SHIM_GPUS];
     struct shim_numbers numbers = {.entry = {1}, .exit = {2}};
     struct shim_text file = {text, sizeof(text), 0, false};
-    struct tccl_error why = {""};
     memset(&pci, 0, sizeof(pci));
     for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         pci.devices[pci.n++] = (struct shim_pci_device){.bus = chain->rings.chains[0].gpus[i],
                                                         .node = (int16_t)(i % 3)};
     const struct shim_baseline *own = shim_chain_baseline(chain, 22907);
-    FUZZ_CHECK(shim_graph(chain, &numbers, own, SHIM_SYS, SHIM_SYS, &file, &why) == 0 ||
+    FUZZ_CHECK(shim_graph(chain, &numbers, own, SHIM_SYS, SHIM_SYS, &file, ERR) == 0 ||
                own->ring.channels == 0 || own->ring.channels > 32);
-    why.text[0] = '\0';
     file = (struct shim_text){text, sizeof(text), 0, false};
-    int islands = shim_islands(chain, &pci, linked, true, 22907, &file, &seen, &why);
-    FUZZ_CHECK((islands < 0) == (why.text[0] != '\0'));
+    int islands = shim_islands(chain, &pci, linked, true, 22907, &file, &seen, ERR);
+    FUZZ_CHECK((islands < 0) == (check_err.text[0] != '\0'));
 }
 
 static void check_plan(const struct shim_plan *plan)
@@ -72,16 +70,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const tccl_bus gpus[] = {0x100, 0x4100};
     static struct shim_plan plan;
     struct shim_chain chain;
-    struct tccl_error why = {""};
     cleanup_free char *text = fuzz_exact(data, size);
-    if (shim_plan_parse(text, size, &plan, &why) == 0)
+    if (shim_plan_parse(text, size, &plan, ERR) == 0)
         check_plan(&plan);
     else
-        FUZZ_CHECK(why.text[0]);
+        FUZZ_CHECK(check_err.text[0]);
     for (int closed = 0; closed < 2; closed++) {
-        why.text[0] = '\0';
-        int answer = shim_chain_parse(text, size, gpus, 2, closed, &chain, &why);
-        FUZZ_CHECK(!answer == !why.text[0]);
+        int answer = shim_chain_parse(text, size, gpus, 2, closed, &chain, ERR);
+        FUZZ_CHECK(!answer == !check_err.text[0]);
         if (answer == 0)
             check_chain(&chain);
     }

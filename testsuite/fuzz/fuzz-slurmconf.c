@@ -27,10 +27,9 @@ static int count_node(void *context, const struct tccl_slurm_node *node)
 static void read_slurm(void)
 {
     struct tccl_slurm_conf conf;
-    struct tccl_error err = {0};
     size_t nodes = 0;
-    if (tccl_slurm_conf_read(path, &conf, &err) != 0) {
-        FUZZ_CHECK(err.text[0]);
+    if (tccl_slurm_conf_read(path, &conf, ERR) != 0) {
+        FUZZ_CHECK(check_err.text[0]);
         tccl_slurm_conf_clear(&conf);
         return;
     }

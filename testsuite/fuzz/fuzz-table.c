@@ -54,17 +54,16 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_machine machine = sample_machine();
-    struct tccl_error err = {0};
     owned(table) struct tccl_table *table = NULL;
     cleanup_free uint8_t *copy = (uint8_t *)fuzz_text(data, size);
     char path[FUZZ_PATH];
     if (size >= 21)
         fix_checksum(copy, size);
     int fd = fuzz_file(copy, size, path);
-    if (tccl_table_read(path, &machine, &table, &err) == 0)
+    if (tccl_table_read(path, &machine, &table, ERR) == 0)
         check_table(table, &machine);
     else
-        FUZZ_CHECK(!table && strstr(err.text, path));
+        FUZZ_CHECK(!table && strstr(check_err.text, path));
     close(fd);
     return 0;
 }

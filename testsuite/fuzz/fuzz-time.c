@@ -29,10 +29,9 @@ static void check_again(time_t when)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cleanup_free char *text = fuzz_text(data, size);
-    struct tccl_error err = {0};
     time_t when, read;
-    if (acct_time_parse(text, NOW, &when, &err) != 0) {
-        FUZZ_CHECK(err.text[0]);
+    if (acct_time_parse(text, NOW, &when, ERR) != 0) {
+        FUZZ_CHECK(check_err.text[0]);
     } else {
         check_print(when, NULL);
         check_print(when, "relative");

@@ -8,12 +8,11 @@
 
 static void check_machine(const struct tccl_machine *machine)
 {
-    struct tccl_error err = {0};
     struct tccl_machine again;
     cleanup_json json_t *json = tccl_machine_to_json(machine);
     FUZZ_CHECK(machine->n_gpus > 0 && machine->n_gpus <= TCCL_MAX_GPUS);
     FUZZ_CHECK(machine->n_memories > 0 && machine->n_memories <= TCCL_MAX_MEMORIES);
-    FUZZ_CHECK(json && tccl_machine_from_json(json, &again, &err) == 0);
+    FUZZ_CHECK(json && tccl_machine_from_json(json, &again, ERR) == 0);
 }
 
 extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
@@ -36,14 +35,13 @@ __attribute__((constructor)) static void see_forks(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct tccl_found found;
-    struct tccl_error err = {0};
     char path[FUZZ_PATH];
     int fd = fuzz_file(data, size, path);
     const struct tccl_discover_options options = {.xml = path};
-    if (tccl_discover(&options, &found, &err) == 0)
+    if (tccl_discover(&options, &found, ERR) == 0)
         check_machine(&found.site.machine);
     else
-        FUZZ_CHECK(err.text[0]);
+        FUZZ_CHECK(check_err.text[0]);
     close(fd);
     return 0;
 }

@@ -14,13 +14,12 @@ enum { STREAM_BYTES = 60000 };
 
 static void read_message(const char *data, size_t size)
 {
-    struct tccl_error err = {0};
     struct tccl_envelope envelope;
     struct tccl_step_key key;
     struct tccl_outcome plan = {0};
-    cleanup_json json_t *message = tccl_message_parse(data, size, &err);
+    cleanup_json json_t *message = tccl_message_parse(data, size, ERR);
     if (!message) {
-        FUZZ_CHECK(err.text[0]);
+        FUZZ_CHECK(check_err.text[0]);
         return;
     }
     FUZZ_CHECK(tccl_message_type(message) != NULL);
@@ -28,7 +27,7 @@ static void read_message(const char *data, size_t size)
     tccl_key_from_json(json_object_get(message, "key"), &key, NULL);
     if (tccl_plan_from_json(message, NULL, 0, 0, &plan, NULL) == 0)
         tccl_outcome_clear(&plan);
-    struct tccl_step *join = tccl_join_from_json(message, &err);
+    struct tccl_step *join = tccl_join_from_json(message, ERR);
     if (join) {
         FUZZ_CHECK(join->n_nodes <= TCCL_MAX_NODES && join->n_gres <= TCCL_MAX_GRES);
         FUZZ_CHECK(join->node >= 0 && join->node < join->n_nodes);

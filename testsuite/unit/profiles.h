@@ -21,7 +21,6 @@ static inline void know(struct tccl_measured *measured, const char *text,
 static inline struct tccl_profile *
 make_profile(const char *cache, const struct tccl_machine *machine, int sets, uint32_t masks)
 {
-    struct tccl_error err = {""};
     struct tccl_profile *profile;
     MUST(tccl_profile_create(cache, machine, "host", NULL, &profile, ERR));
     for (int i = 0; i < sets; i++) {
@@ -29,13 +28,13 @@ make_profile(const char *cache, const struct tccl_machine *machine, int sets, ui
         struct tccl_measurement value = random_measurement();
         for (int j = rand() % 6; j >= 0; j--)
             tccl_set_add(&set, random_transfer(machine));
-        CHECK_INT(tccl_profile_append(profile, &set, &value, &err), 0);
+        CHECK_OK(tccl_profile_append(profile, &set, &value, ERR));
     }
     for (uint32_t mask = 1; mask < masks; mask++) {
         owned(table) struct tccl_table *table = sample_table(machine, mask);
         snprintf(table->source, sizeof(table->source), "host");
-        CHECK_INT(tccl_profile_put(profile, table, &err), 0);
+        CHECK_OK(tccl_profile_put(profile, table, ERR));
     }
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     return profile;
 }

@@ -41,10 +41,9 @@ TEST(bad_times)
                                       "01/31x", "now-999999999999",
                                       "uts5",   "2024-01-01T10:00:00.5"};
     for (size_t i = 0; i < COUNT(bad); i++) {
-        struct tccl_error err = {0};
         time_t when;
-        CHECK_NO(acct_time_parse(bad[i], now, &when, &err) != -1, "time '%s' was taken\n", bad[i]);
-        CHECK(strstr(err.text, "is not a time: give YYYY-MM-DD") != NULL);
+        CHECK_NO(acct_time_parse(bad[i], now, &when, ERR) != -1, "time '%s' was taken\n", bad[i]);
+        CHECK(strstr(check_err.text, "is not a time: give YYYY-MM-DD") != NULL);
     }
 }
 

@@ -75,28 +75,24 @@ static bool check_repeats(const char *text)
 static void check_options(void)
 {
     struct tccl_backend *other = NULL;
-    struct tccl_error err = {0};
     struct tccl_backend_options options = {.devices = 5, .window = 0.002, .repeats = 3};
     struct tccl_measurement out;
     struct tccl_set set = parse_set("g0>g1 g1>g2 g2>g3 g3>m0 g4<m0 n0>m0");
-    CHECK_INT(tccl_backend_open("host", &options, &other, &err), 0);
+    CHECK_OK(tccl_backend_open("host", &options, &other, ERR));
     CHECK_INT(other->machine->n_gpus, 5);
-    CHECK_INT(tccl_backend_measure(other, &set, &out, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_backend_measure(other, &set, &out, ERR));
     /* Rings of a set make the same transfer several times. */
     CHECK_INT(tccl_set_parse_repeats("g0>g1 g0>g1 g1>g0 g1>g0 g1>g0", &set, NULL), 0);
-    CHECK_INT(tccl_backend_measure(other, &set, &out, &err), 0);
+    CHECK_OK(tccl_backend_measure(other, &set, &out, ERR));
     CHECK(out.gbps > 0);
     tccl_backend_close(other);
     options.devices = 1000;
-    CHECK_INT(tccl_backend_open("host", &options, &other, &err), -1);
-    CHECK(err.text[0] && !other);
+    CHECK_INT(tccl_backend_open("host", &options, &other, ERR), -1);
+    CHECK(check_err.text[0] && !other);
     /* Nobody listens there: known before anything is measured. */
     options.devices = 1;
     options.peer = "127.0.0.1:1";
-    err.text[0] = '\0';
-    CHECK_INT(tccl_backend_open("host", &options, &other, &err), -1);
-    CHECK(strstr(err.text, "127.0.0.1"));
+    CHECK_SAYS(tccl_backend_open("host", &options, &other, ERR) == -1, "127.0.0.1");
 }
 
 static int open_two(void)

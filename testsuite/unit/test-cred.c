@@ -70,10 +70,9 @@ TEST(form)
         CHECK(!tccl_cred_has_form(bad[i]));
     for (size_t size = 1; size < 100; size++) {
         static const char text[100] = "x";
-        struct tccl_error err = {0};
         cleanup_free char *cred = NULL;
         CHECK_INT(tccl_cred_encode(rig.munge_socket, (uid_t)TCCL_CRED_ANYONE, text, size, soon(),
-                                   &cred, &err),
+                                   &cred, ERR),
                   0);
         CHECK(tccl_cred_has_form(cred));
     }

@@ -656,26 +656,25 @@ TEST(nccl_topology_bad)
 
 TEST(as_v2)
 {
-    struct tccl_error err = {0};
     cleanup_free char *three = tccl_topology_as_v2(
         "<?xml version=\"1.0\"?>\r\n<!-- a --><topology version=\"3.1\">"
         "<object type=\"OSDev\" osdev_type=\"48\"/><object type=\"OSDev\" osdev_type=\"16\"/>"
         "<object type=\"OSDev\" osdev_type=\"1\"/><!-- b\n --></topology>",
-        &err);
+        ERR);
     cleanup_free char *two =
-        tccl_topology_as_v2("<topology version=\"2.0\"> osdev_type=\"48\" </topology>", &err);
+        tccl_topology_as_v2("<topology version=\"2.0\"> osdev_type=\"48\" </topology>", ERR);
     CHECK_STR(three, "<topology version=\"2.0\">"
                      "<object type=\"OSDev\" osdev_type=\"3\"/>"
                      "<object type=\"OSDev\" osdev_type=\"2\"/>"
                      "<object type=\"OSDev\" osdev_type=\"0\"/></topology>");
     CHECK_STR(two, "<topology version=\"2.0\"> osdev_type=\"48\" </topology>");
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     CHECK(!tccl_topology_as_v2("<topology version=\"2.0\"><object type=\"Core\" os_index=\"9\"/>"
                                "<object os_index=\"65536\" type=\"PU\"/></topology>",
-                               &err));
-    CHECK(strstr(err.text, "from 0 to 65535"));
-    CHECK(!tccl_topology_as_v2("<html>", &err));
-    CHECK(err.text[0]);
+                               ERR));
+    CHECK(strstr(check_err.text, "from 0 to 65535"));
+    CHECK(!tccl_topology_as_v2("<html>", ERR));
+    CHECK(check_err.text[0]);
 }
 
 TEST(texts)

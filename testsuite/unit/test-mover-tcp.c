@@ -62,14 +62,13 @@ static struct tccl_workspace *new_workspace(const char *peer, const char *munge)
 {
     static struct tccl_site site;
     struct tccl_workspace_settings settings = {.region = REGION};
-    struct tccl_error err = {0};
     site = (struct tccl_site){.machine = {.name = "m", .n_gpus = 1, .n_memories = 1, .n_nics = 2}};
     strcpy(site.machine.nics[0].name, "no_such0");
     strcpy(site.machine.nics[1].name, "no_such1");
     snprintf(settings.peer, sizeof(settings.peer), "%s", peer);
-    CHECK_INT(tccl_trust_fill(&settings.trust, munge, "root", &err), 0);
-    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_trust_fill(&settings.trust, munge, "root", ERR));
+    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, ERR);
+    CHECK_STR(check_err.text, "");
     return workspace;
 }
 

@@ -34,26 +34,25 @@ static void run_begin(struct run *run, const char *backend)
 {
     struct tccl_backend_options options = {
         .model = run->path, .noise = run->noise, .seed = run->seed};
-    struct tccl_error err = {0};
     struct tccl_fill_progress end;
     cleanup_free uint32_t *sets = NULL;
-    CHECK_INT(tccl_backend_open(backend, &options, &run->backend, &err), 0);
+    CHECK_OK(tccl_backend_open(backend, &options, &run->backend, ERR));
     CHECK_INT(tccl_profile_create(cache, run->backend->machine, backend, run->backend->model,
-                                  &run->profile, &err),
+                                  &run->profile, ERR),
               0);
     int gpus = run->backend->machine->n_gpus;
-    int n = tccl_gpusets_parse(run->gpus, gpus, &sets, &err);
+    int n = tccl_gpusets_parse(run->gpus, gpus, &sets, ERR);
     const struct tccl_fill_options what = {
         .sets = sets, .n_sets = n, .gap = 0.03, .budget = 5000, .pairs = 16};
-    int rc = tccl_fill(run->backend, run->profile, &what, &end, &err);
+    int rc = tccl_fill(run->backend, run->profile, &what, &end, ERR);
     CHECK_INT(rc, TCCL_FILL_DONE);
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     run->measured = end.measured;
     for (int i = 0; i < n; i++)
-        CHECK(tccl_profile_table(run->profile, sets[i], &err) != NULL);
+        CHECK(tccl_profile_table(run->profile, sets[i], ERR) != NULL);
     if (check_failures)
         fprintf(stderr, "%s, GPUs %s, noise %g, seed %lu: %s\n", run->path, run->gpus, run->noise,
-                run->seed, err.text);
+                run->seed, check_err.text);
 }
 
 /* ---- what comes of it ---- */

@@ -90,8 +90,6 @@ TEST(refused)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct given given;
-        struct tccl_error err;
-        CHECK_INT(read_line(cases[i][0], &given, &err), -1);
-        CHECK_HOLDS(err.text, cases[i][1]);
+        CHECK_SAYS(read_line(cases[i][0], &given, ERR) == -1, cases[i][1]);
     }
 }

@@ -41,17 +41,16 @@ static struct tccl_set random_set(void)
 
 static void fill(struct lines *lines, int n)
 {
-    struct tccl_error err = {""};
-    struct tccl_setlog *log = tccl_setlog_open(path, "model", &err);
+    struct tccl_setlog *log = tccl_setlog_open(path, "model", ERR);
     CHECK(log != NULL);
     for (int i = 0; log && i < n; i++) {
         struct tccl_set set = random_set();
         struct tccl_measurement measurement = random_measurement();
-        CHECK_INT(tccl_setlog_append(log, &set, &measurement, &err), 0);
+        CHECK_OK(tccl_setlog_append(log, &set, &measurement, ERR));
         collect(lines, &set, &measurement);
     }
-    CHECK(log && tccl_setlog_sync(log, &err) == 0);
-    CHECK_STR(err.text, "");
+    CHECK(log && tccl_setlog_sync(log, ERR) == 0);
+    CHECK_STR(check_err.text, "");
     tccl_setlog_close(log);
 }
 
@@ -140,14 +139,13 @@ TEST(altered)
     size_t second = strchr(data, '\n') - data + 1;
     snprintf(place, sizeof(place), "%s:2: ", path);
     for (size_t i = second; i < size - 1; i++) {
-        struct tccl_error err = {""};
         data[i] ^= 1;
         FILE *file = fopen(path, "w");
         CHECK(file && fwrite(data, 1, size, file) == size && fclose(file) == 0);
         data[i] ^= 1;
         lines.n = 0;
-        CHECK_INT(tccl_setlog_read(path, collect, &lines, NULL, &err), -1);
-        CHECK(strstr(err.text, place) == err.text);
+        CHECK_INT(tccl_setlog_read(path, collect, &lines, NULL, ERR), -1);
+        CHECK(strstr(check_err.text, place) == check_err.text);
         CHECK_INT(lines.n, 1);
     }
 }
@@ -242,15 +240,14 @@ TEST(full_disk)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        struct tccl_error err = {""};
         struct tccl_set set = random_set();
         struct tccl_measurement measurement = {.gbps = 1};
         signal(SIGXFSZ, SIG_IGN);
         struct rlimit limit = {st.st_size + 20, RLIM_INFINITY};
         struct tccl_setlog *log = tccl_setlog_open(path, "model", NULL);
         setrlimit(RLIMIT_FSIZE, &limit);
-        CHECK_INT(tccl_setlog_append(log, &set, &measurement, &err), -1);
-        CHECK(strstr(err.text, path) == err.text);
+        CHECK_INT(tccl_setlog_append(log, &set, &measurement, ERR), -1);
+        CHECK(strstr(check_err.text, path) == check_err.text);
         struct stat after;
         CHECK(stat(path, &after) == 0 && after.st_size == st.st_size);
         limit.rlim_cur = RLIM_INFINITY;

@@ -212,11 +212,10 @@ static void check_chain(const struct shim_chain *chain, const struct shim_number
 {
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
-    struct tccl_error why = {""};
     struct tag rest;
     const struct shim_baseline *own = shim_chain_baseline(chain, 22907);
-    CHECK_INT(shim_graph(chain, numbers, own, SHIM_PHB, SHIM_SYS, &text, &why), 0);
-    CHECK(strlen(file) == text.length && !why.text[0] && !strchr(file, '\t') && !strchr(file, ','));
+    CHECK_OK(shim_graph(chain, numbers, own, SHIM_PHB, SHIM_SYS, &text, ERR));
+    CHECK(strlen(file) == text.length && !strchr(file, '\t') && !strchr(file, ','));
     const char *at = check_tag(file, "graphs", false);
     at = check_graph(at, chain, numbers, &own->ring);
     const struct tccl_named_chain *first = &chain->rings.chains[0];
@@ -284,10 +283,9 @@ static int write_one(const struct shim_chain *chain, const struct shim_numbers *
 {
     char file[TEXT];
     struct shim_text text = {file, size, 0, false};
-    struct tccl_error why = {""};
     int answer = shim_graph(chain, numbers, shim_chain_baseline(chain, 22907), SHIM_PIX, SHIM_PIX,
-                            &text, &why);
-    CHECK((answer < 0) == (why.text[0] != '\0'));
+                            &text, ERR);
+    CHECK((answer < 0) == (check_err.text[0] != '\0'));
     return answer;
 }
 
@@ -353,20 +351,19 @@ TEST(long)
     unsigned seed = 1;
     char with[TEXT], alone[TEXT];
     struct shim_text all = {with, TEXT, 0, false}, ring = {alone, TEXT, 0, false};
-    struct tccl_error why = {""};
     struct shim_chain chain = {
         .rings.n = 1, .rings.chains[0].n_gpus = 2, .n_baselines = 1, .gbps = 9, .tree.gbps = 3};
     struct shim_numbers numbers = {.gpus = {0, 1}};
     const struct shim_baseline *own = &chain.baselines[0];
     chain.tree.order[1] = 1;
     chain.baselines[0] = some_baseline(&seed);
-    CHECK_INT(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &all, &why), 0);
+    CHECK_OK(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &all, ERR));
     numbers.tree = -1;
-    CHECK_INT(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &ring, &why), 0);
+    CHECK_OK(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &ring, ERR));
     CHECK(all.length > ring.length + 50);
     numbers.tree = 0;
     all = (struct shim_text){with, all.length, 0, false}; /* one byte too few */
-    CHECK_INT(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &all, &why), 0);
+    CHECK_OK(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &all, ERR));
     CHECK_STR(with, alone);
 }
 

@@ -335,7 +335,6 @@ static int check_one(unsigned long *seed, bool sets)
     struct shim_text text = {topology, sizeof(topology), 0, false};
     struct shim_pci pci, seen;
     struct shim_chain chain;
-    struct tccl_error why = {""};
     struct tree tree = {.n = 0};
     random_pci(seed, gpus, &pci);
     random_chain(seed, gpus, &pci, &chain);
@@ -343,10 +342,10 @@ static int check_one(unsigned long *seed, bool sets)
     if (sets)
         random_rings(seed, &pci, &chain);
     uint32_t version = random_below(seed, 4) ? VERSION : 22203;
-    int answer = shim_islands(&chain, &pci, linked, pxb, version, &text, &seen, &why);
+    int answer = shim_islands(&chain, &pci, linked, pxb, version, &text, &seen, ERR);
     enum shim_path level =
         !pxb && (version == VERSION ? pci.amd && gpus <= 2 : !pci.cautious) ? SHIM_SYS : SHIM_PXB;
-    CHECK((answer < 0) == (why.text[0] != '\0') && (answer == 1) == (topology[0] != '\0'));
+    CHECK((answer < 0) == (check_err.text[0] != '\0') && (answer == 1) == (topology[0] != '\0'));
     if (answer > 0)
         read_topology(topology, &tree);
     if (!pci.cautious && strstr(topology, "vendor=\"GenuineIntel\""))

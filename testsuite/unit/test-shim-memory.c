@@ -18,22 +18,21 @@ static int policy(unsigned long *nodes)
 static void preferred(void)
 {
     struct shim_policy saved = {0}, again = {0};
-    struct tccl_error why = {""};
     unsigned long before, nodes;
     int mode = policy(&before);
-    CHECK_INT(shim_policy_prefer(-1, &saved, &why), 0);
+    CHECK_OK(shim_policy_prefer(-1, &saved, ERR));
     CHECK(!saved.changed);
-    CHECK_INT(shim_policy_prefer(0, &saved, &why), 0);
+    CHECK_OK(shim_policy_prefer(0, &saved, ERR));
     CHECK_INT(policy(&nodes), 1 | 1 << 15); /* MPOL_PREFERRED */
     CHECK_INT(nodes, 1);
-    CHECK_INT(shim_policy_prefer(0, &again, &why), 0);
+    CHECK_OK(shim_policy_prefer(0, &again, ERR));
     shim_policy_restore(&again);
     CHECK_INT(policy(&nodes), 1 | 1 << 15);
     shim_policy_restore(&saved);
     CHECK_INT(policy(&nodes), mode);
     CHECK_INT(nodes, before);
-    CHECK_INT(shim_policy_prefer(1000, &saved, &why), 1); /* there is none */
-    CHECK(why.text[0] && !saved.changed);
+    CHECK_INT(shim_policy_prefer(1000, &saved, ERR), 1); /* there is none */
+    CHECK(check_err.text[0] && !saved.changed);
     CHECK_INT(policy(&nodes), mode);
 }
 

@@ -495,9 +495,8 @@ static void in_child(void (*test)(void))
 
 static int nic(const char *name, char why[static 256])
 {
-    struct tccl_error reason = {0};
-    int count, number = shim_nccllog_nic(name, &count, &reason);
-    memcpy(why, reason.text, 256);
+    int count, number = shim_nccllog_nic(name, &count, ERR);
+    memcpy(why, check_err.text, 256);
     return number;
 }
 
@@ -586,11 +585,10 @@ TEST_IN_CHILD(bound)
 
 TEST_IN_CHILD(old_version)
 {
-    struct tccl_error why = {0};
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22105) && !shim_nccllog_answer("NCCL_DEBUG", 0));
     CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22105) && !shim_nccllog_there());
-    shim_nccllog_missing(&why);
-    CHECK(why.text[0] && !shim_nccllog_answer("NCCL_DEBUGGER", 22907));
+    shim_nccllog_missing(ERR);
+    CHECK(check_err.text[0] && !shim_nccllog_answer("NCCL_DEBUGGER", 22907));
     CHECK(!shim_nccllog_answer("NCCL_DEBUG_TIMESTAMP_LEVELS", 22907));
     CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 22203), "INFO");
 }
@@ -666,10 +664,9 @@ static void users(const char *level, const char *subsystems, const char *file)
 
 static void expect_why(const char *expected)
 {
-    struct tccl_error why = {0};
     CHECK(!shim_nccllog_there());
-    shim_nccllog_missing(&why);
-    CHECK_STR(why.text, expected);
+    shim_nccllog_missing(ERR);
+    CHECK_STR(check_err.text, expected);
 }
 static const char too_little[] =
     "with the user's NCCL_DEBUG NCCL does not log what it connects (INFO, INIT)";

@@ -31,11 +31,9 @@ static int parse_with(const char *from, const char *to, struct shim_plan *plan,
 TEST(plan)
 {
     struct shim_plan plan;
-    struct tccl_error why = {""};
     char text[TCCL_CHAIN_TEXT];
     const struct tccl_named_chain *path = &plan.chain.rings.chains[0];
-    CHECK_INT(shim_plan_parse(plan_text, strlen(plan_text), &plan, &why), 0);
-    CHECK_STR(why.text, "");
+    CHECK_OK(shim_plan_parse(plan_text, strlen(plan_text), &plan, ERR));
     CHECK(plan.job == 7 && plan.step == 2 && plan.restart == 1 && plan.uid == 1000);
     CHECK_STR(plan.socket, "/run/tccl/s");
     CHECK(plan.n_gpus == 3 && plan.gpus[2] == 0xc100 && plan.step_gpus == 3);
@@ -50,14 +48,12 @@ TEST(plan)
 TEST(groups_alone)
 {
     struct shim_plan plan;
-    struct tccl_error why = {""};
-    CHECK_INT(parse_with("gbps 12.375\n", "ring no\n", &plan, &why), 0);
-    CHECK_STR(why.text, "");
+    CHECK_OK(parse_with("gbps 12.375\n", "ring no\n", &plan, ERR));
     CHECK(plan.job == 7 && plan.n_gpus == 3 && plan.step_gpus == 3);
     CHECK(plan.chain.rings.n == 0 && plan.chain.gbps == 0 && plan.chain.n_baselines == 0);
-    CHECK_INT(parse_with("gbps 12.375\n", "ring yes\n", &plan, &why), -1);
-    CHECK_STR(why.text, "the plan's gbps is wrong or missing");
-    CHECK_INT(parse_with("gbps 12.375\n", "ring no\nring no\n", &plan, &why), -1);
+    CHECK_FAILS(parse_with("gbps 12.375\n", "ring yes\n", &plan, ERR),
+                "the plan's gbps is wrong or missing");
+    CHECK_INT(parse_with("gbps 12.375\n", "ring no\nring no\n", &plan, ERR), -1);
     CHECK(!plan.untouched);
 }
 
@@ -65,12 +61,11 @@ TEST(groups_alone)
 TEST(measuring)
 {
     struct shim_plan plan;
-    struct tccl_error why = {""};
-    CHECK_INT(parse_with("gbps 12.375\n", "ring no\ngroups no\n", &plan, &why), 0);
+    CHECK_OK(parse_with("gbps 12.375\n", "ring no\ngroups no\n", &plan, ERR));
     CHECK(plan.untouched && !plan.unmeasured && plan.chain.rings.n == 0);
-    CHECK_INT(parse_with("gbps 12.375\n", "gbps 12.375\nmeasure no\ngroups no\n", &plan, &why), 0);
+    CHECK_OK(parse_with("gbps 12.375\n", "gbps 12.375\nmeasure no\ngroups no\n", &plan, ERR));
     CHECK(!plan.untouched && plan.unmeasured && plan.chain.rings.n == 1);
-    CHECK_INT(parse_with("gbps 12.375\n", "gbps 12.375\nmeasure yes\n", &plan, &why), 0);
+    CHECK_OK(parse_with("gbps 12.375\n", "gbps 12.375\nmeasure yes\n", &plan, ERR));
     CHECK(!plan.untouched && !plan.unmeasured);
 }
 
@@ -93,7 +88,6 @@ TEST(baselines)
         {"17.5 2.4", "17.5 2000000"},
     };
     struct shim_plan plan;
-    struct tccl_error why;
     CHECK_INT(shim_plan_parse(plan_text, strlen(plan_text), &plan, NULL), 0);
     const struct shim_baseline *old = shim_chain_baseline(&plan.chain, 22803);
     const struct shim_baseline *new = shim_chain_baseline(&plan.chain, 22907);
@@ -106,10 +100,10 @@ TEST(baselines)
     CHECK(!new->better &&new->gbps == 6.0001 && new->ring.speed_inter == 2.4);
     CHECK(new->tree.pattern == 3 && new->tree.speed_intra == 0.12 && new->tree.speed_inter == 0);
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        CHECK_INT(parse_with(wrong[i][0], wrong[i][1], &plan, &why), -1);
-        CHECK_STR(why.text, "the plan's baseline is wrong or missing");
+        CHECK_FAILS(parse_with(wrong[i][0], wrong[i][1], &plan, ERR),
+                    "the plan's baseline is wrong or missing");
     }
-    CHECK_INT(parse_with("baseline 22100", "b_line 22100", &plan, &why), 0);
+    CHECK_OK(parse_with("baseline 22100", "b_line 22100", &plan, ERR));
     CHECK_INT(plan.chain.n_baselines, 1);
     CHECK_INT(shim_chain_baseline(&(struct shim_chain){.n_baselines = 0}, 22907)->ring.channels, 0);
 }
@@ -123,9 +117,7 @@ TEST(rings)
                                "nodes 0 2\nnic mlx5_0 0000:22:00.0\nnic mlx5_1 0000:62:00.0\nend\n";
     static const tccl_bus gpus[] = {0x0100, 0x4100};
     struct shim_chain chain;
-    struct tccl_error why = {""};
-    CHECK_INT(shim_chain_parse(text, sizeof(text) - 1, gpus, 2, false, &chain, &why), 0);
-    CHECK_STR(why.text, "");
+    CHECK_OK(shim_chain_parse(text, sizeof(text) - 1, gpus, 2, false, &chain, ERR));
     CHECK_INT(chain.rings.n, 2);
     CHECK(chain.entry[0] == 0x2200 && chain.exit[0] == 0x6200);
     CHECK(chain.entry[1] == 0x6200 && chain.exit[1] == 0x2200);
@@ -158,23 +150,21 @@ TEST(tree)
         "chain mlx5_0 -m2> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0 -g> mlx5_0\n"
         "nodes 0 1 3\nnic mlx5_0 0000:50:00.0\nnic mlx5_1 0000:51:00.0\n%s\nend\n";
     struct shim_plan plan;
-    struct tccl_error why = {""};
     char text[2048];
     snprintf(text, sizeof(text), open, right);
-    CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), 0);
+    CHECK_OK(shim_plan_parse(text, strlen(text), &plan, ERR));
     CHECK(plan.chain.tree.along == 4.5 && plan.chain.tree.gbps == 8);
     CHECK_STR(plan.chain.tree.nic, "mlx5_1");
     CHECK(memcmp(plan.chain.tree.order, (uint8_t[]){1, 0, 2}, 3) == 0);
     snprintf(text, sizeof(text), open, "another line");
-    CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), 0);
+    CHECK_OK(shim_plan_parse(text, strlen(text), &plan, ERR));
     CHECK(plan.chain.tree.gbps == 0);
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        why.text[0] = '\0';
         snprintf(text, sizeof(text), open, wrong[i]);
-        CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), -1);
-        CHECK_STR(why.text, "the plan's tree is wrong or missing");
+        CHECK_FAILS(shim_plan_parse(text, strlen(text), &plan, ERR),
+                    "the plan's tree is wrong or missing");
     }
-    CHECK_INT(parse_with("source model", right, &plan, &why), -1); /* a ring of one node */
+    CHECK_INT(parse_with("source model", right, &plan, ERR), -1); /* a ring of one node */
 }
 
 /* The key is sent back as it came. */
@@ -245,9 +235,8 @@ TEST(wrong_plans)
         {"end\n", "end\nend\n"},
     };
     struct shim_plan plan;
-    struct tccl_error why;
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        CHECK_NO(parse_with(wrong[i][0], wrong[i][1], &plan, &why) != -1 || !why.text[0],
+        CHECK_NO(parse_with(wrong[i][0], wrong[i][1], &plan, ERR) != -1 || !check_err.text[0],
                  "accepted, or without a reason: %s\n", wrong[i][1]);
     }
     for (size_t size = 0; size < strlen(plan_text); size++)
@@ -266,19 +255,18 @@ TEST(open)
                                            {"nodes 0 2", "nodes 0"}};
     char text[1024];
     struct shim_chain chain;
-    struct tccl_error why = {""};
     tccl_bus gpu = 0x100, other = 0x200;
     size_t size = strlen(good);
-    CHECK_INT(shim_chain_parse(good, size, &gpu, 1, false, &chain, &why), 0);
+    CHECK_OK(shim_chain_parse(good, size, &gpu, 1, false, &chain, ERR));
     CHECK(chain.rings.chains[0].entry.gpudirect && chain.entry[0] == 0x200 &&
           !chain.rings.chains[0].exit.gpudirect);
     CHECK(chain.exit[0] == 0x300 && chain.rings.chains[0].exit.memory == 2);
     tccl_named_format(&chain.rings.chains[0], text);
     CHECK_STR(text, "mlx5_0 -g> 0000:01:00.0 -m2> mlx5_1");
-    CHECK_INT(shim_chain_parse(good, size, &gpu, 1, true, &chain, &why), -1);
-    CHECK_INT(shim_chain_parse(good, size, &other, 1, false, &chain, &why), -1);
+    CHECK_INT(shim_chain_parse(good, size, &gpu, 1, true, &chain, ERR), -1);
+    CHECK_INT(shim_chain_parse(good, size, &other, 1, false, &chain, ERR), -1);
     const tccl_bus both[] = {gpu, other};
-    CHECK_INT(shim_chain_parse(good, size, both, 2, false, &chain, &why), -1);
+    CHECK_INT(shim_chain_parse(good, size, both, 2, false, &chain, ERR), -1);
     for (size_t i = 0; i < COUNT(wrong); i++) {
         const char *at = strstr(good, wrong[i][0]);
         snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - good), good, wrong[i][1],
@@ -345,8 +333,7 @@ static const char *file(const char *name)
 TEST(folder)
 {
     struct shim_plan plan;
-    struct tccl_error why = {""};
-    CHECK_INT(shim_plan_read(file("7.2.1-0123456789abcdef"), &plan, &why), 0);
+    CHECK_OK(shim_plan_read(file("7.2.1-0123456789abcdef"), &plan, ERR));
     CHECK_STR(plan.folder, "0123456789abcdef");
     CHECK_INT(shim_plan_read(file("7.2.0-0123456789abcdef"), &plan, NULL), -1);
     CHECK_INT(shim_plan_read(file("17.2.1-0123456789abcdef"), &plan, NULL), -1);
@@ -354,17 +341,14 @@ TEST(folder)
     CHECK_INT(shim_plan_read(file("7.2.1-123456789abcdef"), &plan, NULL), -1);
     CHECK_INT(shim_plan_read(file("x"), &plan, NULL), -1);
     CHECK_INT(shim_plan_read(check_folder(), &plan, NULL), -1);
-    CHECK_INT(shim_plan_read("plan", &plan, &why), -1);
-    CHECK(strstr(why.text, "can't be read: plan"));
+    CHECK_SAYS(shim_plan_read("plan", &plan, ERR) == -1, "can't be read: plan");
     char found[PATH_MAX], again[PATH_MAX];
     const char *script = check_at("7.4294967291.0-0123456789abcdef/plan");
     CHECK(!shim_plan_of_launcher(script, found, sizeof(found))); /* no mpirun so far */
-    why.text[0] = '\0';
-    CHECK_INT(shim_plan_read(script, &plan, &why), -1);
-    CHECK_HOLDS(why.text, "nothing was planned for this job script");
+    CHECK_SAYS(shim_plan_read(script, &plan, ERR) == -1, "nothing was planned for this job script");
     CHECK_INT(symlink("7.2.1-0123456789abcdef", check_at("7.launcher")), 0);
     CHECK(shim_plan_of_launcher(script, found, sizeof(found)));
-    CHECK_INT(shim_plan_read(found, &plan, &why), 0);
+    CHECK_OK(shim_plan_read(found, &plan, ERR));
     CHECK(!shim_plan_of_launcher(found, again, sizeof(again))); /* a step's own plan */
     CHECK(!shim_plan_of_launcher("plan", found, sizeof(found)));
     const char *path = file("7.2.1-0123456789abcdef");
@@ -384,11 +368,10 @@ static int fits(struct shim_plan *plan, const char *job, const char *step, const
 {
     const char *const names[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"};
     const char *values[] = {job, step, restart};
-    struct tccl_error why = {""};
     for (int i = 0; i < 3; i++)
         values[i] ? setenv(names[i], values[i], 1) : unsetenv(names[i]);
-    int answer = shim_plan_fits(plan, &why);
-    CHECK(!answer == !why.text[0]);
+    int answer = shim_plan_fits(plan, ERR);
+    CHECK(!answer == !check_err.text[0]);
     return answer;
 }
 

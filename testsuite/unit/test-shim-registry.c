@@ -21,9 +21,8 @@ static void new_step(void)
 
 static struct shim_registry *open_one(void)
 {
-    struct tccl_error why = {""};
-    struct shim_registry *registry = shim_registry_open(&plan, &why);
-    CHECK_STR(why.text, "");
+    struct shim_registry *registry = shim_registry_open(&plan, ERR);
+    CHECK_STR(check_err.text, "");
     return registry ? registry : (exit(1), NULL);
 }
 
@@ -278,8 +277,7 @@ static void refused(const char *what)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        struct tccl_error why = {""};
-        _exit(shim_registry_open(&plan, &why) == NULL && why.text[0] ? 0 : 1);
+        _exit(shim_registry_open(&plan, ERR) == NULL && check_err.text[0] ? 0 : 1);
     }
     int status = check_exit(pid);
     if (status != 0)
@@ -366,14 +364,13 @@ TEST(limited_files)
     struct rlimit limit;
     pid_t pid = fork();
     if (pid == 0) {
-        struct tccl_error why = {""};
         CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
         limit.rlim_cur = 1 << 20;
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-        CHECK(shim_registry_open(&plan, &why) == NULL && strstr(why.text, "limited"));
+        CHECK(shim_registry_open(&plan, ERR) == NULL && strstr(check_err.text, "limited"));
         limit.rlim_cur = limit.rlim_max;
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-        struct shim_registry *registry = shim_registry_open(&plan, &why);
+        struct shim_registry *registry = shim_registry_open(&plan, ERR);
         CHECK(registry != NULL && shim_registry_entry(registry, 7, 0) != NULL);
         limit.rlim_cur = 1 << 10; /* by the program itself, later */
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -439,7 +436,6 @@ TEST(kinds)
  * there. */
 TEST(files_in_shm)
 {
-    struct tccl_error why = {""};
     struct shim_entry *entries[3];
     struct shim_member member = {.gpu = 0x100, .pid = (int32_t)getpid()};
     struct shim_registry *registry = open_one();
@@ -447,23 +443,21 @@ TEST(files_in_shm)
         entries[i] = shim_registry_entry(registry, (uint64_t)i + 1, 1);
         CHECK(shim_entry_join(entries[i], &member) == 0);
     }
-    CHECK_INT(shim_registry_charge(registry, entries[0], 0, &why), 0);
-    CHECK_INT(shim_registry_charge(registry, entries[0], 1, &why), -1); /* it is not known yet */
+    CHECK_OK(shim_registry_charge(registry, entries[0], 0, ERR));
+    CHECK_INT(shim_registry_charge(registry, entries[0], 1, ERR), -1); /* it is not known yet */
     shim_registry_begin(registry, 4000);
     shim_registry_begin(registry, 40000); /* who comes first says it */
-    CHECK_INT(shim_registry_charge(registry, entries[0], 600, &why), 0);
-    CHECK_INT(shim_registry_charge(registry, entries[1], 401, &why), -1);
-    CHECK(strstr(why.text, "a quarter") != NULL);
-    CHECK_INT(shim_registry_charge(registry, entries[1], 400, &why), 0);
-    CHECK_INT(shim_registry_charge(registry, entries[2], 1, &why), -1);
+    CHECK_OK(shim_registry_charge(registry, entries[0], 600, ERR));
+    CHECK_SAYS(shim_registry_charge(registry, entries[1], 401, ERR) == -1, "a quarter");
+    CHECK_OK(shim_registry_charge(registry, entries[1], 400, ERR));
+    CHECK_INT(shim_registry_charge(registry, entries[2], 1, ERR), -1);
     shim_registry_drop(registry, entries[0]);
-    CHECK_INT(shim_registry_charge(registry, entries[2], 600, &why), 0);
+    CHECK_OK(shim_registry_charge(registry, entries[2], 600, ERR));
 }
 
 /* What killed processes had is there for others. */
 TEST(files_of_killed)
 {
-    struct tccl_error why = {""};
     struct shim_registry *registry = open_one();
     shim_registry_begin(registry, 4000);
     pid_t pid = fork();
@@ -471,11 +465,11 @@ TEST(files_of_killed)
         struct shim_entry *entry = shim_registry_entry(open_one(), 1, 1);
         struct shim_member member = {.gpu = 0x100, .pid = (int32_t)getpid()};
         shim_entry_join(entry, &member);
-        _exit(shim_registry_charge(open_one(), entry, 1000, &why));
+        _exit(shim_registry_charge(open_one(), entry, 1000, ERR));
     }
     CHECK_INT(check_exit(pid), 0);
     struct shim_entry *entry = shim_registry_entry(registry, 2, 1);
-    CHECK_INT(shim_registry_charge(registry, entry, 1000, &why), 0);
+    CHECK_OK(shim_registry_charge(registry, entry, 1000, ERR));
 }
 
 /* ---- Memory ---- */

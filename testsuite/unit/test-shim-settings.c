@@ -175,7 +175,6 @@ static int suit(const struct shim_chain *chain, const struct shim_pci *pci, cons
 static int suits(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
                  uint32_t user)
 {
-    struct tccl_error why = {""};
     struct shim_pci known = *pci;
     uint32_t users[SHIM_GPUS];
     for (int i = 0; i < SHIM_GPUS; i++)
@@ -183,10 +182,9 @@ static int suits(const struct shim_plan *plan, const struct shim_pci *pci, uint3
     int answer = -1, least = plan->chain.rings.chains[0].n_gpus == 1;
     for (int reads = 1; answer < 0 && reads >= least; reads--) { /* the last GPU sends directly */
         known.reads = reads ? UINT8_MAX : 0;
-        why.text[0] = '\0';
-        answer = suit(&plan->chain, &known, users, version, &why);
+        answer = suit(&plan->chain, &known, users, version, ERR);
     }
-    CHECK((answer < 0) == (why.text[0] != '\0'));
+    CHECK((answer < 0) == (check_err.text[0] != '\0'));
     return answer;
 }
 
@@ -299,11 +297,10 @@ TEST(ends)
 
 static void check_suit(const struct shim_plan *plan, const uint32_t *user, bool reads, int wanted)
 {
-    struct tccl_error why = {""};
     struct shim_pci pci = machine;
     pci.reads = reads;
-    CHECK_INT(suit(&plan->chain, &pci, user, VERSION, &why), wanted);
-    CHECK((wanted < 0) == (why.text[0] != '\0'));
+    CHECK_INT(suit(&plan->chain, &pci, user, VERSION, ERR), wanted);
+    CHECK((wanted < 0) == (check_err.text[0] != '\0'));
 }
 
 /* The plan suits; and does not when the user of one GPU's process has set something. */

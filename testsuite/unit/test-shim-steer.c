@@ -525,7 +525,6 @@ static bool check_one(unsigned long *seed)
 {
     bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct sample sample;
-    struct tccl_error why = {""};
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
     cleanup_free struct reader *reader = calloc(1, sizeof(*reader));
@@ -537,7 +536,7 @@ static bool check_one(unsigned long *seed)
     sample.facts.far_p2p = sample.pci.amd && gpus <= 2 && random_below(seed, 2);
     random_speed(seed, &sample);
     int answer = is_possible(&sample)
-                     ? shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why)
+                     ? shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, ERR)
                      : 0;
     if (answer) {
         read_file(reader, &sample, file);
@@ -607,12 +606,11 @@ static void check_size(int gpus, int split, int nics, bool ways)
 {
     bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct sample sample;
-    struct tccl_error why = {""};
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
     two_islands(&sample, gpus, split, nics);
-    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why), 1);
-    CHECK((count_tags(file, "<pcilink") > 0) == ways && (why.text[0] != '\0') == !ways);
+    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, ERR), 1);
+    CHECK((count_tags(file, "<pcilink") > 0) == ways && (check_err.text[0] != '\0') == !ways);
     CHECK(count_tags(file, "<") + 1 + 8 * nics <= 256);
 }
 
@@ -621,16 +619,14 @@ TEST(several)
 {
     bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct sample sample;
-    struct tccl_error why = {""};
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
     two_islands(&sample, 8, 4, 1);
-    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why), 1);
+    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, ERR), 1);
     sample.chain.rings.chains[1] = sample.chain.rings.chains[0];
     sample.chain.rings.n = 2;
-    why.text[0] = '\0';
-    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why), 0);
-    CHECK_STR(why.text, "the plan has 2 rings");
+    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, ERR), 0);
+    CHECK_STR(check_err.text, "the plan has 2 rings");
 }
 
 TEST(sizes)

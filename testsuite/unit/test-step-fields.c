@@ -231,10 +231,9 @@ static json_t *sent(json_t *message)
 
 static void check_join(const struct tccl_step *step)
 {
-    struct tccl_error err = {0};
-    cleanup_json json_t *json = sent(tccl_join_to_json(step, &err));
-    struct tccl_step *read = tccl_join_from_json(json, &err);
-    CHECK_STR(err.text, "");
+    cleanup_json json_t *json = sent(tccl_join_to_json(step, ERR));
+    struct tccl_step *read = tccl_join_from_json(json, ERR);
+    CHECK_STR(check_err.text, "");
     if (read)
         check_same(TCCL_IN_KEY | TCCL_IN_JOIN, TCCL_OF_STEP, step, read);
     tccl_step_free(read);

@@ -142,13 +142,12 @@ static void open_for(int ms)
 {
     struct tccl_records *records;
     const struct itimerval time = {.it_value.tv_usec = 1000 * ms + 1};
-    struct tccl_error err = {0};
     atomic_store(&given_up, false);
     signal(SIGALRM, give_up);
     setitimer(ITIMER_REAL, &time, NULL);
-    int rc = tccl_records_open(path, &given_up, &records, &err);
+    int rc = tccl_records_open(path, &given_up, &records, ERR);
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
-    CHECK(rc == 0 || strstr(err.text, "are taken over at the next start"));
+    CHECK(rc == 0 || strstr(check_err.text, "are taken over at the next start"));
     CHECK(rc == 0 || ms > 0 || atomic_load(&given_up));
     tccl_records_close(records);
     check_sound();

@@ -264,8 +264,8 @@ TEST(older)
     for (int i = 0; i < 2; i++) {
         struct tccl_table *copy = NULL;
         CHECK_INT(write_plain(files[i], 40), 0);
-        CHECK_INT(tccl_table_read(path, machine, &copy, ERR), -1);
-        CHECK(strstr(check_err.text, i ? "version 12" : "version 10") != NULL);
+        CHECK_SAYS(tccl_table_read(path, machine, &copy, ERR) == -1,
+                   i ? "version 12" : "version 10");
         CHECK(strstr(check_err.text, "tccl-profile run") != NULL && !strchr(check_err.text, '\n'));
     }
 }
