@@ -149,8 +149,8 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     }
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);
-    enum shim_decision decision =
-        shim_entry_decide(entry, use ? SHIM_USE : SHIM_ASIDE, use ? NULL : &why);
+    const struct tccl_error *told = !use ? &why : all ? NULL : &why_apart;
+    enum shim_decision decision = shim_entry_decide(entry, use ? SHIM_USE : SHIM_ASIDE, told);
     if (decision == SHIM_USE) {
         tell_use(&comm, answer);
         tell_tccld(plan, SHIM_BEGUN, "", &comm, answer, n);

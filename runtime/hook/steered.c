@@ -74,6 +74,12 @@ static enum shim_verdict compare(const struct watch *watch, const struct shim_an
         snprintf(text, 256, "%s", why);
         return SHIM_UNKNOWN;
     }
+    if (verdict == SHIM_FEWER) { /* as NCCL takes no more than any node has room for */
+        struct tccl_error why = {"NCCL has no channels for more"};
+        size_t length = strlen(text);
+        shim_entry_why(comm->entry, &why);
+        snprintf(text + length, 256 - length, ": %.200s", why.text);
+    }
     if ((verdict == SHIM_APPLIED || verdict == SHIM_FEWER) && comm->memory.text[0]) {
         snprintf(
             text, 256,

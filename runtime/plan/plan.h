@@ -212,8 +212,8 @@ bool shim_entry_begin(struct shim_entry *entry);
 struct shim_answer *shim_entry_answer(struct shim_entry *entry);
 /* A copy of it. False: it is not what a decision leaves, somebody has written to the file. */
 bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer);
-/* SHIM_USE or SHIM_ASIDE. Returns what stands: ASIDE if others have given up waiting. why is kept
- * for the log. */
+/* SHIM_USE or SHIM_ASIDE. Returns what stands: ASIDE if others have given up waiting. why: of
+ * ASIDE, or that not all nodes build all rings; else NULL. It is kept for the log. */
 enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
                                      const struct tccl_error *why);
 /* Whoever finds it undecided can make it ASIDE, before or in place of a decision; too late if it is

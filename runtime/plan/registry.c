@@ -34,7 +34,7 @@ struct shim_entry {
     int locals;
     uint64_t files;           /* bytes in /dev/shm; under the table's lock */
     int why_taken, why_ready; /* written once, by the first */
-    struct tccl_error why;    /* it is ASIDE */
+    struct tccl_error why;    /* it is ASIDE, or not all nodes build all rings */
     struct place places[MEMBERS];
     int done;                       /* verdicts told */
     char worst_text[VERDICTS][256]; /* for each verdict */
@@ -465,8 +465,7 @@ static void keep(struct shim_entry *entry, const struct tccl_error *why)
 enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
                                      const struct tccl_error *why)
 {
-    if (decision == SHIM_ASIDE)
-        keep(entry, why);
+    keep(entry, why);
     change(entry, SHIM_DECIDING, decision);
     return shim_entry_stands(entry);
 }

@@ -241,6 +241,6 @@ enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct s
         return unknown(text, "NCCL has not connected it so far");
     if (rings == 0)
         return verdict;
-    snprintf(text, 256, "%d of %d rings: NCCL has no channels for more", rings, wanted.n);
+    snprintf(text, 256, "%d of %d rings", rings, wanted.n);
     return SHIM_FEWER;
 }

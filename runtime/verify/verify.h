@@ -155,7 +155,7 @@ enum shim_verdict {
 
 /* Compares one rank's part of each channel with the chain's rings: its neighbours, and how it
  * reaches them. Channels are the rings' in any order, equally many of each; or in the order of the
- * first ones, again and again (FEWER), as NCCL takes no more than any node has room for. members:
+ * first ones, again and again (FEWER: text says how many). members:
  * the local ranks, with their GPUs. entry, exit: NCCL's numbers of the rings' NICs, -1: not
  * compared. text: how it differs, or why it can't be known; empty for APPLIED. The memory of a
  * bounce can't be seen, and neither can the order of nodes: a rank knows its neighbours on other

@@ -54,7 +54,7 @@ own_table
 first_ring 0
 apart "n2 uses NCCL's own choice"
 built partly
-reason="n2: the user has set [^|]* \(1 of 2 nodes left the plan alone\); n1: 1 of [2-8] rings: NCCL has no channels for more \(1 of 2 nodes\)"
+reason="n2: the user has set [^|]* \(1 of 2 nodes left the plan alone\); n1: 1 of [2-8] rings: n2 uses NCCL's own choice \(1 of 2 nodes\)"
 [ ! -x "$TCCL_BUILD/spank/tcclacct" ] || grep -qE "^planned\|partly\|$reason\$" "$step_folder/tcclacct" ||
     fail "tcclacct says $(cat "$step_folder/tcclacct"), not $reason"
 
@@ -68,8 +68,11 @@ step "the second node's tccld is killed"
 TCCL_MEANWHILE=KILL:2 run
 own_table
 first_ring 0 1
-apart "n2 has not said in time that it builds the rings"
+late="n2 has not said in time that it builds the rings: run tccl-check there"
+apart "$late"
 apart "no tccld at .*"
+said "TCCL WARN communicator .*: built in part: 1 of [2-8] rings: $late"
+said "TCCL WARN communicator .*: built in part: 1 of [2-8] rings: no tccld at .*"
 
 for node in 1 2; do
     step "tccld of node $node is started again"

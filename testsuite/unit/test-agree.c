@@ -407,7 +407,8 @@ TEST(later)
     for (int64_t until = now_ms + 700; step_until(until);)
         ;
     CHECK_STR(shims[0].rings, "late");
-    CHECK_STR(shims[0].why, "n2 has not said in time that it builds the rings");
+    CHECK_STR(shims[0].why,
+              "n2 has not said in time that it builds the rings: run tccl-check there");
     say(1, 1, true, &shims[1]);
     for (int64_t until = now_ms + 700; step_until(until);)
         ;

@@ -286,7 +286,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
     }
     tccl_hosts_name(agreement->step->nodes,
                     late ? late->node : node_tree_parent(agreement->step->node), name);
-    snprintf(why, sizeof(why), "%s has not said in time that it builds the rings", name);
+    snprintf(why, sizeof(why),
+             "%s has not said in time that it builds the rings: run tccl-check there", name);
     give_up(agreement, LATE, why);
 }
 
