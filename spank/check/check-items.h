@@ -101,9 +101,11 @@ struct check_site {
 void check_site_read(const struct check_options *options, int64_t deadline,
                      struct check_site *site);
 
-/* Asks this node's tccld what it knows: NODE of profiler/client/README.md. gpus: also of its GPUs
- * and its profile, for which it may have to run slurmd -G. Returns a new reference, or NULL with
- * err: it doesn't answer within ms. */
+/* What this node's tccld knows: NODE of profiler/client/README.md, asked once for all items that
+ * are started from now on (check_site_share). gpus: also of its GPUs and its profile, for which it
+ * may have to run slurmd -G. Returns a new reference, or NULL with err: it doesn't answer within
+ * ms. */
+void check_site_share(void);
 json_t *check_site_ask(const struct check_site *site, bool gpus, int ms, struct tccl_error *err);
 
 /* The slurmd of this node as its tccld sees it, or, without one, as this user does; pid 0: none. */

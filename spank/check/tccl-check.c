@@ -370,6 +370,7 @@ static int check_all(const struct check_options *options)
     static struct probe probes[ITEMS];
     enum check_level worst = CHECK_OK;
     int64_t began = tccl_now_ms();
+    check_site_share();
     for (int i = 0; i < ITEMS; i++) {
         probes[i].wanted = (!options->only || tccl_slurm_lists(options->only, items[i].name)) &&
                            !(options->no_peers && items[i].run == check_item_peers);
