@@ -61,7 +61,7 @@ static json_t *read_record(sqlite3_stmt *row)
     for (int i = 0; i < tccl_n_step_fields; i++) {
         const struct tccl_field *field = &tccl_step_fields[i];
         if (field->use & (TCCL_IN_RECORD | TCCL_IN_CONFIRMATION) &&
-            json_object_set_new(record, field->name, column(row, place++, field)) != 0)
+            json_object_set_new_nocheck(record, field->name, column(row, place++, field)) != 0)
             return NULL;
     }
     int64_t arrived = sqlite3_column_int64(row, place);
@@ -77,26 +77,39 @@ static json_t *read_record(sqlite3_stmt *row)
                : NULL;
 }
 
-/* The whole record of a row. NULL: with err, or, if err is empty, out of memory. */
-static json_t *fetch(struct tccl_records *records, sqlite3_stmt *one, int64_t id,
-                     struct tccl_error *err)
+/* A whole record by its id. NULL with err. */
+static json_t *fetch(struct tccl_records *records, int64_t id, struct tccl_error *err)
 {
-    sqlite3_reset(one);
-    if (sqlite3_bind_int64(one, 1, id) != SQLITE_OK || sqlite3_step(one) != SQLITE_ROW) {
+    json_t *record = NULL;
+    if (sqlite3_bind_int64(records->one, 1, id) != SQLITE_OK ||
+        sqlite3_step(records->one) != SQLITE_ROW)
         tccl_store_fail(records, err);
-        return NULL;
-    }
-    json_t *record = read_record(one);
-    if (!record)
+    else if (!(record = read_record(records->one)))
         tccl_fail(err, "out of memory for a query");
+    sqlite3_reset(records->one);
     return record;
+}
+
+/* Its text has no more bytes: a number is not written for this, which costs more than all else. */
+static size_t most_bytes(json_t *record)
+{
+    size_t bytes = 3;
+    const char *name;
+    json_t *value;
+    json_object_foreach(record, name, value)
+    {
+        const char *text = json_string_value(value);
+        bytes += strlen(name) + 4 + (text ? 2 : json_number_value(value) == 0 ? 4 : 25);
+        for (; text && *text; text++)
+            bytes += (unsigned char)*text < ' ' || *text == '"' || *text == '\\' ? 6 : 1;
+    }
+    return bytes;
 }
 
 /* Adds the row to the page if it matches. Returns 0; 1 if the page is full (the row is not in it);
  * -1 with err. */
 static int take_row(struct page *page, const struct tccl_filter *filter,
-                    struct tccl_records *records, sqlite3_stmt *rows, sqlite3_stmt *one,
-                    struct tccl_error *err)
+                    struct tccl_records *records, sqlite3_stmt *rows, struct tccl_error *err)
 {
     struct tccl_facts row;
     size_t count = json_array_size(page->records);
@@ -104,10 +117,10 @@ static int take_row(struct page *page, const struct tccl_filter *filter,
                                                tccl_now_ms() - page->begun_ms >= LOOK_MS))
         return 1;
     if (tccl_filter_row(filter, rows, &row)) {
-        cleanup_json json_t *record = fetch(records, one, row.id, err);
+        cleanup_json json_t *record = fetch(records, row.id, err);
         if (!record)
             return -1;
-        size_t bytes = json_dumpb(record, NULL, 0, JSON_COMPACT) + 1;
+        size_t bytes = most_bytes(record);
         if (count > 0 && page->bytes + bytes > page->max_bytes)
             return 1;
         page->bytes += bytes;
@@ -122,14 +135,13 @@ static int take_row(struct page *page, const struct tccl_filter *filter,
 
 /* Fills the page. *more: there may be rows after it. Returns 0, or -1 with err. */
 static int fill_page(struct tccl_records *records, const struct tccl_filter *filter,
-                     sqlite3_stmt *rows, sqlite3_stmt *one, struct page *page, bool *more,
-                     struct tccl_error *err)
+                     sqlite3_stmt *rows, struct page *page, bool *more, struct tccl_error *err)
 {
     int rc = SQLITE_ROW, taken = 0;
     while (taken == 0 && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
         if (page->rows == 0)
             page->begun_ms = tccl_now_ms(); /* they have been found, and sorted if need be */
-        taken = take_row(page, filter, records, rows, one, err);
+        taken = take_row(page, filter, records, rows, err);
     }
     if (taken < 0)
         return -1;
@@ -151,12 +163,11 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
     wanted.looks |= TCCL_LOOK(id);
     tccl_store_ask(records);
     cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, &wanted, 0, ROWS, err);
-    cleanup_stmt sqlite3_stmt *one = NULL;
-    if (!rows || tccl_store_prepare(records, one_sql, &one, err) != 0)
+    if (!rows || (!records->one && tccl_store_prepare(records, one_sql, &records->one, err) != 0))
         return NULL;
     cleanup_json json_t *found = json_array();
     struct page page = {.records = found, .max_bytes = max_bytes, .bytes = 2};
-    if (fill_page(records, &wanted, rows, one, &page, &more, err) != 0)
+    if (fill_page(records, &wanted, rows, &page, &more, err) != 0)
         return NULL;
     cleanup_json json_t *then = filter ? json_copy((json_t *)filter) : json_object();
     if (more && json_object_set_new(then, "after",

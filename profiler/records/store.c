@@ -48,8 +48,9 @@ static const char schema[] =
 /* It covers all that summaries and filters look at (store.h). */
 #define NAME(member) ", " #member
 #define NOTHING(member)
-static const char fact_index[] = "CREATE INDEX records_facts ON records (start" TCCL_FACTS(
-    NAME, NAME, NAME) "$filters" TCCL_FIGURES(NAME, NAME, NAME, NOTHING) ")";
+static const char fact_index[] =
+    "CREATE INDEX records_facts ON records (start" TCCL_FACTS(NAME, NAME, NAME)
+        TCCL_FIGURES(NAME, NAME, NAME, NOTHING) "$filters)";
 
 int tccl_store_fail(struct tccl_records *records, struct tccl_error *err)
 {
@@ -399,6 +400,7 @@ void tccl_records_close(struct tccl_records *records)
         return;
     sqlite3_finalize(records->put);
     sqlite3_finalize(records->put_build);
+    sqlite3_finalize(records->one);
     sqlite3_finalize(records->renew);
     tccl_owners_free(records->owners);
     sqlite3_close(records->db);

@@ -15,18 +15,19 @@
 /* ---- facts: the members of a record that filters and summaries look at: columns of the store, all
  * in its index records_facts, so that a million records are read in half a second. */
 
-/* In the order of the index, which begins with start and ends with TCCL_FIGURES, at which is looked
- * where a record has them. LISTED: the index has it among those of which filters have lists. To
- * look at one more column, add its name: a store that is opened then makes the index anew. */
+/* In the order of the index, which begins with start and ends with what filters have lists of: of a
+ * row SQLite reads no further than the last column that is asked for. At TCCL_FIGURES is looked
+ * where a record has the first one of them. LISTED: it is among those lists. To look at one more
+ * column, add its name: a store that is opened then makes the index anew. */
 /* clang-format off */
 #define TCCL_FACTS(WHOLE, REAL, TEXT)                                                              \
     WHOLE(id) TEXT(state) TEXT(built) TEXT(reason_class)                                           \
     WHOLE(n_nodes) WHOLE(gpus) WHOLE(neighbours)                                                   \
     REAL(gbps) REAL(ratio) REAL(alone_gbps) REAL(placed_gbps) REAL(baseline_gbps) WHOLE(solve_us)  \
-    WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(built_class) TEXT(nodes) TEXT(node_class)
+    WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(built_class) TEXT(nodes) TEXT(node_class) WHOLE(uid)
 #define TCCL_FIGURES(WHOLE, REAL, TEXT, LISTED)                                                    \
-    WHOLE(job) WHOLE(later) LISTED(account) TEXT(achieved_with) WHOLE(achieved_from)                            \
-    REAL(achieved_gbps) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
+    REAL(achieved_gbps) WHOLE(job) WHOLE(later) LISTED(account) TEXT(achieved_with)                             \
+    WHOLE(achieved_from) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
 /* clang-format on */
 
 /* What is shown of a record: the words of base/state.h that people read. Of a planned ring that was
@@ -100,7 +101,7 @@ int tccl_owners_function(struct tccl_owners *owners);
 
 struct tccl_records {
     sqlite3 *db;
-    sqlite3_stmt *put, *put_build, *renew;
+    sqlite3_stmt *put, *put_build, *renew, *one;
     char *path;
     int64_t arrived; /* of the record that is being put, if it is misdated; else 0 */
     bool together;   /* between tccl_records_begin and tccl_records_commit */
