@@ -12,7 +12,8 @@ const char *const tccl_reason_words[] = {
 enum tccl_reason tccl_reason_named(const char *word)
 {
     int i = TCCL_REASON_NONE;
-    while (word && i < TCCL_REASON_OTHER && strcmp(word, tccl_reason_words[i]) != 0)
+    while (word && i < TCCL_REASON_OTHER &&
+           (*word != *tccl_reason_words[i] || strcmp(word, tccl_reason_words[i]) != 0))
         i++;
     return (enum tccl_reason)i;
 }

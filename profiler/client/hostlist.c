@@ -18,28 +18,24 @@ struct range {
     int width; /* digits of low: numbers are padded to it */
 };
 
-static size_t digits(const char *text)
+/* Reads the number at *at and moves behind it. Returns how many digits it has, 0 if too many. */
+static int read_number(const char **at, unsigned long long *number)
 {
-    return strspn(text, "0123456789");
+    int width = 0;
+    for (*number = 0; **at >= '0' && **at <= '9' && width <= DIGITS; width++)
+        *number = 10 * *number + (unsigned long long)(*(*at)++ - '0');
+    return width <= DIGITS ? width : 0;
 }
 
 /* Reads the range at *at and moves behind it. Returns 0, or -1. */
 static int read_range(const char **at, struct range *range)
 {
-    size_t width = digits(*at);
-    if (width == 0 || width > DIGITS)
-        return -1;
-    range->width = (int)width;
-    range->low = range->high = strtoull(*at, NULL, 10);
-    *at += width;
-    if (**at != '-')
-        return 0;
-    size_t high = digits(++*at);
-    if (high == 0 || high > DIGITS)
-        return -1;
-    range->high = strtoull(*at, NULL, 10);
-    *at += high;
-    return range->high >= range->low ? 0 : -1;
+    range->width = read_number(at, &range->low);
+    range->high = range->low;
+    if (range->width == 0 || **at != '-')
+        return range->width == 0 ? -1 : 0;
+    ++*at;
+    return read_number(at, &range->high) > 0 && range->high >= range->low ? 0 : -1;
 }
 
 /* Goes to the next range of a bracket: 1 if there is one, 0 behind ']', -1 if neither follows. */
@@ -265,17 +261,16 @@ char *tccl_hosts_fold(const char *const *names, size_t count)
     return NULL;
 }
 
-/* Are the first length digits of text a number of the range? */
+/* Are the first length digits of text a number of the range, as that writes it? */
 static bool in_range(const struct range *range, const char *text, size_t length)
 {
-    char number[DIGITS + 1], written[DIGITS + 8];
-    if (length > DIGITS)
+    size_t width = (size_t)range->width;
+    unsigned long long value = 0;
+    if (length > DIGITS || length < width || (length > width && *text == '0'))
         return false;
-    memcpy(number, text, length);
-    number[length] = '\0';
-    unsigned long long value = strtoull(number, NULL, 10);
-    snprintf(written, sizeof(written), "%0*llu", range->width, value);
-    return value >= range->low && value <= range->high && !strcmp(number, written);
+    for (size_t i = 0; i < length; i++)
+        value = 10 * value + (unsigned long long)(text[i] - '0');
+    return value >= range->low && value <= range->high;
 }
 
 static bool match_item(const char *item, const char *name);
@@ -284,7 +279,7 @@ static bool match_item(const char *item, const char *name);
 static bool match_bracket(const char *item, const char *name)
 {
     const char *behind = strchr(item, ']') + 1;
-    size_t most = digits(name);
+    size_t most = strspn(name, "0123456789");
     do {
         struct range range = {0};
         read_range(&item, &range);
