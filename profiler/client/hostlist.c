@@ -207,13 +207,13 @@ static bool same_family(const struct cut *a, const struct cut *b)
            !strcmp(a->name + a->head + a->digits, b->name + b->head + b->digits);
 }
 
-/* Would the range that began at first go on with next, written as next is? */
+/* Would the range that began at first go on with next, written as next is: as wide as first, or
+ * wider without zeros in front? */
 static bool continues(const struct cut *first, const struct cut *last, const struct cut *next)
 {
-    char text[32];
-    snprintf(text, sizeof(text), "%0*llu", (int)first->digits, next->number);
-    return next->number == last->number + 1 && strlen(text) == next->digits &&
-           !strncmp(text, next->name + next->head, next->digits);
+    return next->number == last->number + 1 &&
+           (next->digits == first->digits ||
+            (next->digits > first->digits && next->name[next->head] != '0'));
 }
 
 static void print_family(FILE *out, const struct cut *cuts, size_t count)

@@ -502,6 +502,7 @@ TEST(hostlists)
     check_hosts("n[08-11]", "n08 n09 n10 n11", "n[08-11]");
     check_hosts("n[8-11]", "n8 n9 n10 n11", "n[8-11]");
     check_hosts("n[1,01,001]", "n1 n01 n001", "n[1,01,001]");
+    check_hosts("n[9,010,11-12]", "n9 n010 n11 n12", "n[9,010,11-12]");
     check_hosts("r[1-2]n[1-2]-ib", "r1n1-ib r1n2-ib r2n1-ib r2n2-ib", "r1n[1-2]-ib,r2n[1-2]-ib");
     check_hosts("n[3,1-2]", "n3 n1 n2", "n[3,1-2]");
     check_hosts("n[3-3]", "n3", "n3");
