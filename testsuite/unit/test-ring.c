@@ -7,6 +7,19 @@
 
 enum { MAX_KINDS = 3, MAX_NODES = 6, MAX_NIC = 3 };
 
+static struct tccl_ring ring; /* the latest one */
+
+static int solve(const struct tccl_run *runs, int n_runs, int rings)
+{
+    tccl_ring_clear(&ring);
+    return tccl_ring_solve(runs, n_runs, rings, &ring, ERR);
+}
+
+AFTER
+{
+    tccl_ring_clear(&ring);
+}
+
 /* Of each pair of NICs a chain of that bandwidth. */
 static struct tccl_node_class *new_class(int n_nics, double gbps)
 {
@@ -85,8 +98,7 @@ TEST(best_of_all)
             double gbps = count > 1 ? best_of(nodes, count, 0, first, first) : 0;
             best = gbps > best ? gbps : best;
         }
-        cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
-        int status = tccl_ring_solve(runs, n_runs, 0, &ring, ERR);
+        int status = solve(runs, n_runs, 0);
         CHECK_INT(status, best > 0 ? 0 : -1);
         CHECK((status == 0) == (check_err.text[0] == '\0'));
         CHECK(ring.gbps == best);
@@ -268,8 +280,7 @@ TEST(best_sets)
             double gbps = rings == without ? 0 : best_set(nodes, count, rings);
             best = gbps > best ? gbps : best;
         }
-        cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
-        int status = tccl_ring_solve(runs, n_runs, 0, &ring, NULL);
+        int status = solve(runs, n_runs, 0);
         if (best > 0.5) {
             CHECK_INT(status, 0);
             CHECK(ring.rings > 1 && ring.rings != without && ring.gbps == best);
@@ -309,7 +320,6 @@ TEST(baseline)
     cleanup_class struct tccl_node_class *single = plain_class(1, one, 30, 1),
                                          *four = plain_class(2, fast, 30, 4);
     cleanup_class struct tccl_node_class *none = plain_class(1, one, 0, 0);
-    struct tccl_ring ring;
     CHECK(tccl_baseline_hop(two, two, TCCL_NEWEST) == 20);
     CHECK(tccl_baseline_hop(two, slow, TCCL_NEWEST) == 6); /* each as the one over the slow NIC */
     CHECK(tccl_baseline_hop(two, single, TCCL_NEWEST) == 12); /* two by one NIC */
@@ -319,16 +329,13 @@ TEST(baseline)
     strcpy(single->nics[0].fabric, "another");
     CHECK(tccl_baseline_hop(two, single, TCCL_NEWEST) == 0);
     strcpy(single->nics[0].fabric, "");
-    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {slow, 1}}, 2, 0, &ring, NULL), 0);
+    CHECK_INT(solve((struct tccl_run[]){{two, 1}, {slow, 1}}, 2, 0), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 6 && ring.gbps == 4);
-    tccl_ring_clear(&ring);
     slow->baselines[TCCL_NEWEST].gbps[0] = 5;
-    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 2}, {slow, 1}}, 2, 0, &ring, NULL), 0);
+    CHECK_INT(solve((struct tccl_run[]){{two, 2}, {slow, 1}}, 2, 0), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 5);
-    tccl_ring_clear(&ring);
-    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {none, 1}}, 2, 0, &ring, NULL), 0);
+    CHECK_INT(solve((struct tccl_run[]){{two, 1}, {none, 1}}, 2, 0), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 0 && tccl_ring_gains(&ring, TCCL_NEWEST));
-    tccl_ring_clear(&ring);
 }
 
 TEST(gains)
@@ -414,18 +421,14 @@ TEST(set_beside)
         {.set = {.n = 2, .rings = {chain, chain}}, .gbps = 8, .alone = 11, .share = 0.8}};
     struct tccl_node_class class = {.n_gpus = 2, .neighbours = 1, .seen = seen, .n_seen = 3};
     struct tccl_run run = {&class, 1};
-    struct tccl_ring ring;
-    CHECK_INT(tccl_ring_solve(&run, 1, 0, &ring, NULL), 0);
+    CHECK_INT(solve(&run, 1, 0), 0);
     CHECK(ring.gbps == 8 && ring.rings == 2 && ring.share == 0.8); /* 0.67; 0.5 and 0.58 */
-    tccl_ring_clear(&ring);
     seen[0].share = seen[1].share = seen[2].share = 1;
-    CHECK_INT(tccl_ring_solve(&run, 1, 0, &ring, NULL), 0);
+    CHECK_INT(solve(&run, 1, 0), 0);
     CHECK(ring.gbps == 9 && ring.alone == 12);
-    tccl_ring_clear(&ring);
     seen[1].share = seen[2].share = 0.4;
-    CHECK_INT(tccl_ring_solve(&run, 1, 0, &ring, NULL), 0);
+    CHECK_INT(solve(&run, 1, 0), 0);
     CHECK(ring.gbps == 7 && ring.rings == 1);
-    tccl_ring_clear(&ring);
 }
 
 /* People are told of what all-reduces reach beside others: nobody has rings that are told to have
@@ -608,8 +611,8 @@ TEST(machines)
                                          *intel = class_of("intel-4gpu", 15);
     struct tccl_run runs[] = {{amd, 2}, {intel, 2}};
     const char *const names[] = {"n1", "n2", "n3", "n4"};
-    struct tccl_ring ring, one;
-    CHECK_INT(tccl_ring_solve(runs, 2, 0, &ring, ERR), 0);
+    struct tccl_ring one;
+    CHECK_INT(solve(runs, 2, 0), 0);
     CHECK_INT(ring.n_nodes, 4);
     double weaker =
         amd->seen[0].gbps < intel->seen[0].gbps ? amd->seen[0].gbps : intel->seen[0].gbps;
@@ -625,7 +628,6 @@ TEST(machines)
     CHECK(text && strncmp(text, "n1[0 -", 6) == 0);
     free(text);
     tccl_ring_clear(&one);
-    tccl_ring_clear(&ring);
 }
 
 /* Do two texts have the same nodes with the same chains? */
@@ -664,8 +666,7 @@ TEST(long_text)
     two.set = (struct tccl_ring_set){2, {intel->seen[0].set.rings[0], intel->seen[0].set.rings[0]}};
     CHECK_INT(tccl_node_class_add_set(intel, &two), 0);
     for (int rings = 1; rings <= 2; rings++) {
-        cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
-        CHECK_INT(tccl_ring_solve(runs, NODES, rings, &ring, NULL), 0);
+        CHECK_INT(solve(runs, NODES, rings), 0);
         cleanup_free char *whole = tccl_ring_format(runs, NODES, &ring, list, SIZE_MAX);
         cleanup_free char *brief = tccl_ring_format(runs, NODES, &ring, list, 4096);
         CHECK(whole && !strchr(whole, '=') && strstr(whole, "] n600[mlx5_0 "));
@@ -686,12 +687,11 @@ TEST(single_sets)
     const char *const names[] = {"n1"};
     for (int i = 0; i < 3; i++) {
         struct tccl_seen set = {.gbps = factors[i] * tccl_class_ring(class)->gbps, .bound = 1e6};
-        struct tccl_ring ring;
         set.set.n = 2 + i;
         for (int r = 0; r < set.set.n; r++)
             set.set.rings[r] = tccl_class_ring(class)->set.rings[0];
         CHECK_INT(tccl_node_class_add_set(class, &set), 0);
-        CHECK_INT(tccl_ring_solve(&run, 1, 0, &ring, NULL), 0);
+        CHECK_INT(solve(&run, 1, 0), 0);
         CHECK_INT(ring.rings, i == 0 ? 1 : 3);
         CHECK(ring.gbps == tccl_class_ring(class)->gbps * (i == 0 ? 1 : 1.2) &&
               ring.alone == ring.gbps);
@@ -701,15 +701,11 @@ TEST(single_sets)
         for (const char *at = text; *at; at++)
             bars += *at == '|';
         CHECK_INT(bars, ring.rings - 1);
-        tccl_ring_clear(&ring);
-        CHECK_INT(tccl_ring_solve(&run, 1, 1, &ring, NULL), 0);
+        CHECK_INT(solve(&run, 1, 1), 0);
         CHECK(ring.rings == 1 && ring.gbps == tccl_class_ring(class)->gbps);
-        tccl_ring_clear(&ring);
-        CHECK_INT(tccl_ring_solve(&run, 1, 8, &ring, NULL), -1);
-        tccl_ring_clear(&ring);
-        CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, 0, &ring, NULL), 0);
+        CHECK_INT(solve(&run, 1, 8), -1);
+        CHECK_INT(solve(&(struct tccl_run){class, 2}, 1, 0), 0);
         CHECK_INT(ring.rings, 1);
-        tccl_ring_clear(&ring);
     }
 }
 
@@ -717,12 +713,9 @@ TEST(single_sets)
 TEST(single_gpus)
 {
     cleanup_class struct tccl_node_class *class = class_of("amd-4gpu", 1);
-    struct tccl_ring ring;
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, 0, &ring, ERR), 1);
-    tccl_ring_clear(&ring);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, 0, &ring, ERR), 0);
+    CHECK_INT(solve(&(struct tccl_run){class, 1}, 1, 0), 1);
+    CHECK_INT(solve(&(struct tccl_run){class, 2}, 1, 0), 0);
     CHECK(ring.gbps > 0 && ring.choices[0].seen == 0 && ring.choices[1].seen == 0);
-    tccl_ring_clear(&ring);
 }
 
 static bool no_nic(void *context, tccl_transfer transfer)
@@ -758,14 +751,11 @@ TEST(without_nics)
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_search_options options = {.gap = 0.03, .can = no_nic};
     owned(table) struct tccl_table *table = table_of(model, 15, false, &options);
-    struct tccl_ring ring;
     CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 && table->baselines[0][TCCL_NEWEST].set.n == 0);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, 0, &ring, ERR), 0);
+    CHECK_INT(solve(&(struct tccl_run){class, 1}, 1, 0), 0);
     CHECK(ring.gbps > ring.baseline_gbps[TCCL_NEWEST]);
-    tccl_ring_clear(&ring);
-    CHECK_SAYS(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, 0, &ring, ERR) == -1,
+    CHECK_SAYS(solve(&(struct tccl_run){class, 2}, 1, 0) == -1,
                "has no chain between NICs for these 4 GPUs: measure them");
-    tccl_ring_clear(&ring);
 }
