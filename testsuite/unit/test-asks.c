@@ -57,17 +57,24 @@ static uid_t job_uid(void)
     return nobody ? nobody->pw_uid : getuid();
 }
 
+/* JOINs of all its n nodes. */
+static void start_joins(const struct tccl_step_key *key, int n, int n_gres, int trial, int *fds)
+{
+    for (int i = 0; i < n; i++) {
+        struct tccl_step join = new_join(*key, i, n);
+        join.uid = job_uid();
+        join.trial = trial;
+        join.n_gres = n_gres;
+        fds[i] = start_join(&join);
+    }
+}
+
 /* The step begins on n nodes; path gets the plan file of the first. */
 static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096])
 {
     struct tccl_step_key key = new_key();
     int fds[NODES];
-    for (int i = 0; i < n; i++) {
-        struct tccl_step join = new_join(key, i, n);
-        join.uid = job_uid();
-        join.n_gres = n_gres;
-        fds[i] = start_join(&join);
-    }
+    start_joins(&key, n, n_gres, 0, fds);
     for (int i = 0; i < n; i++) {
         cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
         CHECK_INT(plan.state, n == 1 && n_gres == 3 ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
@@ -646,13 +653,7 @@ static struct tccl_step_key begin_trial(int n, int n_gres, char path[static 4096
         struct tccl_step_key key = new_key();
         int fds[NODES];
         bool trial = false;
-        for (int i = 0; i < n; i++) {
-            struct tccl_step join = new_join(key, i, n);
-            join.uid = job_uid();
-            join.trial = 50000;
-            join.n_gres = n_gres;
-            fds[i] = start_join(&join);
-        }
+        start_joins(&key, n, n_gres, 50000, fds);
         for (int i = 0; i < n; i++) {
             cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
             CHECK(i == 0 || trial == (plan.cause == TCCL_REASON_TRIAL)); /* all nodes alike */
@@ -1095,13 +1096,9 @@ TEST(later_without_ring)
     int fds[2];
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         tables[1]->baselines[0][i].gbps *= 12; /* faster than ours */
-    for (int i = 0; i < 2; i++) {
-        struct tccl_step join = new_join(key, i, 2);
+    for (int i = 0; i < 2; i++)
         put_profile(i + 1, "amd-4gpu", tables, MASKS + 1);
-        join.uid = job_uid();
-        join.n_gres = 2;
-        fds[i] = start_join(&join);
-    }
+    start_joins(&key, 2, 2, 0, fds);
     for (int i = 1; i >= 0; i--) {
         cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
         CHECK_INT(plan.state, TCCL_STATE_LEFT);

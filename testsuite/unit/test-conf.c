@@ -9,20 +9,32 @@
 
 static char path[PATH_MAX];
 
-static int read_text(const char *text, struct tccl_conf *conf, struct tccl_error *err)
+static struct tccl_conf conf; /* what was read last */
+
+static struct tccl_conf *fresh(void)
+{
+    tccl_conf_clear(&conf);
+    return &conf;
+}
+
+AFTER
+{
+    fresh();
+}
+
+static int read_text(const char *text, struct tccl_error *err)
 {
     cleanup_file FILE *file = fopen(path, "w");
     CHECK(file && fputs(text, file) >= 0 && fflush(file) == 0);
-    return tccl_conf_read(path, "n1", conf, err);
+    return tccl_conf_read(path, "n1", fresh(), err);
 }
 
 /* The text is refused at the line, and the message holds what is wrong and what is allowed. */
 static void check_bad(const char *text, int line, const char *said)
 {
-    struct tccl_conf conf;
     char place[PATH_MAX + 16];
     snprintf(place, sizeof(place), "%s:%d: ", path, line);
-    CHECK_INT(read_text(text, &conf, ERR), -1);
+    CHECK_INT(read_text(text, ERR), -1);
     CHECK_NO(strncmp(check_err.text, place, strlen(place)) != 0 || !strstr(check_err.text, said),
              "for '%s': got '%s', expected '%s…%s'\n", text, check_err.text, place, said);
 }
@@ -36,8 +48,7 @@ static void check_bad_values(const char *line, const char *values, const char *s
 
 TEST(defaults)
 {
-    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
-    CHECK_INT(read_text("", &conf, ERR), 0);
+    CHECK_INT(read_text("", ERR), 0);
     CHECK_STR(conf.node, "n1");
     CHECK_STR(conf.path, path);
     CHECK_STR(conf.socket, TCCL_RUNSTATEDIR "/tccl/tccld.sock");
@@ -57,7 +68,6 @@ TEST(defaults)
 
 TEST(all_keys)
 {
-    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     int rc = read_text(
         "# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
         "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
@@ -67,7 +77,7 @@ TEST(all_keys)
         "Achieved=OFF\n"
         "KeepRecords=730d,misdated=7d\n"
         "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
-        &conf, ERR);
+        ERR);
     CHECK_INT(rc, 0);
     CHECK_STR(check_err.text, "");
     CHECK_STR(conf.socket, "/run/x/n1.sock");
@@ -98,7 +108,6 @@ TEST(all_keys)
 
 TEST(named_policies)
 {
-    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     CHECK_OK(read_text("[policy big-1]\nPartitions=gpu,d*\nAccounts=a\nAccounts=b\nQos=normal\n"
                        "Users=ann,DOM\\bob\nJobNames=my job*,x[1-3]\nNodeList=n[1-3]\n"
                        "NodeList=m1\nNodes=2-8\nGpus=4-\nGpuTypes=A100 SXM,h100\n"
@@ -108,7 +117,7 @@ TEST(named_policies)
                        "3\nEnvironment=NCCL_X=a b=c\n"
                        "Environment=NCCL_Y=1\nEnvironment=NCCL_X=2\n[tccl]\nTimeout=3s\n"
                        "[Policy empty]\n[POLICY Last]\nNodes=3\n",
-                       &conf, ERR));
+                       ERR));
     CHECK_INT(conf.n_policies, 3);
     const struct tccl_policy *big = &conf.policies[0];
     CHECK_STR(big->name, "big-1");
@@ -142,17 +151,13 @@ TEST(named_policies)
 /* A file with so many policies, each with an empty body. */
 static int read_many(int policies, struct tccl_error *err)
 {
-    struct tccl_conf conf;
     cleanup_free char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     for (int i = 0; i < policies; i++)
         fprintf(out, "[policy p%d]\n", i);
     fclose(out);
-    int rc = read_text(text, &conf, err);
-    if (rc == 0)
-        tccl_conf_clear(&conf);
-    return rc;
+    return read_text(text, err);
 }
 
 TEST(bad_policies)
@@ -208,10 +213,9 @@ static void check_peer(const struct tccl_conf *conf, const char *node, const cha
 
 TEST(peers)
 {
-    struct tccl_conf conf;
     CHECK_OK(read_text("[peers]\nn[1-4]=127.0.0.1:18001-18004\nm[08-10]=h[1-3]:9000\n"
                        "x=[fe80::1]:77\ny=other\nz,w=10.1.1.1:5\n[tccl]\nPort=999\n",
-                       &conf, ERR));
+                       ERR));
     CHECK_INT(conf.n_peers, 11);
     check_peer(&conf, "n1", "127.0.0.1", 18001);
     check_peer(&conf, "n4", "127.0.0.1", 18004);
@@ -221,8 +225,7 @@ TEST(peers)
     check_peer(&conf, "y", "other", 999);
     check_peer(&conf, "w", "10.1.1.1", 5);
     CHECK(tccl_conf_peer(&conf, "n5") == NULL);
-    tccl_conf_clear(&conf);
-    CHECK_SAYS(read_text("[peers]\nn[1-2]=a:1\nn2=b:1\n", &conf, ERR) == -1, "names node n2 twice");
+    CHECK_SAYS(read_text("[peers]\nn[1-2]=a:1\nn2=b:1\n", ERR) == -1, "names node n2 twice");
     check_bad("[peers]\nz=a\nn[1-3]=a:1\n\n# n2\nm=b\nn2=b:1\nz=c\n", 7,
               "names node n2 twice, first in line 3");
     check_bad("[peers]\nn[1-2],n1=a\n", 2, "names node n1 twice, first in line 2");
@@ -240,11 +243,10 @@ static void check_down(const struct tccl_conf *conf, const char *node, int line)
 TEST(down)
 {
     static char *names[] = {"m1", "n2", "n3", "n9", "x"};
-    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     int more;
     CHECK_OK(read_text("[peers]\nn[2,9]=DOWN\nn[1-4]=127.0.0.1:18001-18004\nx=down:7\n"
                        "n4=down\n[tccl]\nPort=999\n",
-                       &conf, ERR));
+                       ERR));
     CHECK_INT(conf.n_peers, 6);
     CHECK_INT(conf.n_down, 3);
     check_peer(&conf, "n2", "127.0.0.1", 18002);
@@ -266,24 +268,20 @@ TEST(down)
 /* What editors and habits from other formats bring along. */
 TEST(habits)
 {
-    struct tccl_conf conf;
-    CHECK_OK(read_text("\xef\xbb\xbf[policy a]  ; said here\r\nDefault=on\r\n", &conf, ERR));
+    CHECK_OK(read_text("\xef\xbb\xbf[policy a]  ; said here\r\nDefault=on\r\n", ERR));
     CHECK(conf.n_policies == 1 && conf.policies[0].mode == TCCL_MODE_ON);
-    tccl_conf_clear(&conf);
     check_bad("[policy a]\n[policy b] Default=on\n", 2, "text behind a section");
     check_bad("[policy a]\nJobNames=\"my job\"\n", 2, "no spaces or quotes around them");
     check_bad("[policy a]\nAccounts=x,'y'\n", 2, "no spaces or quotes around them");
-    CHECK_INT(read_text("[policy a]\nJobNames=o'neill\n", &conf, ERR), 0);
-    tccl_conf_clear(&conf);
+    CHECK_INT(read_text("[policy a]\nJobNames=o'neill\n", ERR), 0);
 }
 
 /* Where users that are not known here are named. */
 TEST(users)
 {
-    struct tccl_conf conf;
     struct tccl_users users;
     char place[PATH_MAX + 64];
-    CHECK_INT(read_text("[tccl]\nSlurmUser=tccl-nobody\nAdmins=root,4711\n", &conf, ERR), 0);
+    CHECK_INT(read_text("[tccl]\nSlurmUser=tccl-nobody\nAdmins=root,4711\n", ERR), 0);
     CHECK_INT(tccl_conf_line(&conf, "Admins"), 3);
     CHECK_INT(tccl_conf_line(&conf, "TccldUser"), 0);
     CHECK_INT(tccl_conf_line(&conf, "nothing"), 0);
@@ -292,29 +290,24 @@ TEST(users)
     CHECK(users.tccld == (tccl ? tccl->pw_uid : 0));
     CHECK(users.munge == 0 && users.slurm == (uid_t)-1);
     CHECK(users.n_admins == 2 && users.admins[0] == 0 && users.admins[1] == 4711);
-    tccl_conf_clear(&conf);
-    CHECK_INT(read_text("[tccl]\nAdmins=root\n\nadmins=root,tccl-nobody\n", &conf, ERR), 0);
+    CHECK_INT(read_text("[tccl]\nAdmins=root\n\nadmins=root,tccl-nobody\n", ERR), 0);
     CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:4: Admins=tccl-nobody: there is no such user here", path);
     CHECK_STR(check_err.text, place);
     CHECK_INT(tccl_conf_override(&conf, "Admins=tccl-nobody", ERR), 0);
     CHECK_FAILS(tccl_users_find(&conf, &users, ERR),
                 "Admins=tccl-nobody: there is no such user here");
-    tccl_conf_clear(&conf);
-    CHECK_INT(read_text("[tccl]\n  TccldUser = tccl-nobody\n", &conf, ERR), 0);
+    CHECK_INT(read_text("[tccl]\n  TccldUser = tccl-nobody\n", ERR), 0);
     CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:2: TccldUser=tccl-nobody: ", path);
     CHECK(strncmp(check_err.text, place, strlen(place)) == 0);
-    tccl_conf_clear(&conf);
-    CHECK_INT(read_text("[tccl]\nTccldUser=4712\nMungeUser=4713\n", &conf, ERR), 0);
+    CHECK_INT(read_text("[tccl]\nTccldUser=4712\nMungeUser=4713\n", ERR), 0);
     CHECK_INT(tccl_users_find(&conf, &users, ERR), 0);
     CHECK(users.tccld == 4712 && users.munge == 4713);
-    tccl_conf_clear(&conf);
-    CHECK_INT(read_text("[tccl]\nMungeUser=tccl-nobody\n", &conf, ERR), 0);
+    CHECK_INT(read_text("[tccl]\nMungeUser=tccl-nobody\n", ERR), 0);
     CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:2: MungeUser=tccl-nobody: ", path);
     CHECK(strncmp(check_err.text, place, strlen(place)) == 0);
-    tccl_conf_clear(&conf);
 }
 
 TEST(bad_values)
@@ -341,22 +334,21 @@ TEST(bad_values)
 }
 
 /* As the plugin reads it. */
-static int read_own(const char *text, struct tccl_conf *conf, struct tccl_error *err)
+static int read_own(const char *text, struct tccl_error *err)
 {
     cleanup_file FILE *file = fopen(path, "w");
     CHECK(file && fputs(text, file) >= 0 && fflush(file) == 0);
-    return tccl_conf_read_as(TCCL_CONF_PLUGIN, path, "n1", conf, err);
+    return tccl_conf_read_as(TCCL_CONF_PLUGIN, path, "n1", fresh(), err);
 }
 
 /* The plugin passes over keys that it doesn't know; a policy that has one holds for nobody. */
 TEST(passed_over)
 {
-    struct tccl_conf conf;
     char why[POLICY_WHY];
     const struct policy_facts facts = {.n_nodes = 1, .gpus = 4};
     CHECK_OK(read_own("[tccl]\nPort=8600\nSokket=/x\n[policy]\nDefualt=on\nMinNodes=2\n[policy a]\n"
                       "Qso=debug\nForbid=yes\n[policy b]\nDefault=auto\n[peers]\nn1=h1\n",
-                      &conf, ERR));
+                      ERR));
     CHECK_INT(conf.passed_over, 3);
     CHECK_INT(conf.port, 8600);
     CHECK_INT(conf.policy.min_nodes, 2);
@@ -365,33 +357,28 @@ TEST(passed_over)
     CHECK(policy_matches(&conf.policies[1], &facts, why));
     CHECK(policy_matches(&conf.policy, &facts, why));
     CHECK_STR(policy_find(&conf, &facts).name, "b");
-    tccl_conf_clear(&conf);
-    CHECK_INT(read_own("[tccl]\nPort=8600\n", &conf, ERR), 0);
+    CHECK_INT(read_own("[tccl]\nPort=8600\n", ERR), 0);
     CHECK_INT(conf.passed_over, 0);
-    tccl_conf_clear(&conf);
-    CHECK_INT(read_own("[tccl]\nPort=x\n", &conf, ERR), -1);
+    CHECK_INT(read_own("[tccl]\nPort=x\n", ERR), -1);
 }
 
 /* As tccl-check reads it: past mistakes, of which the first one is said. */
 TEST(past)
 {
-    struct tccl_conf conf;
-    CHECK_INT(read_text("[tccl]\nPort=8600\n", &conf, ERR), 0);
-    tccl_conf_clear(&conf);
+    CHECK_INT(read_text("[tccl]\nPort=8600\n", ERR), 0);
     cleanup_file FILE *file = fopen(path, "w");
     CHECK(file &&
           fputs("[tccl]\nnothing\nPort=x\nPort=8600\nSokket=/x\n[policy a b]\nQos=x\n[what]\n"
                 "Port=1\n[policy a] x\nQos=y\n[policy c]\nQos=z\n[peers]\nn2=h2\nn1=h1\nn3=a:b\n",
                 file) >= 0 &&
           fflush(file) == 0);
-    CHECK_INT(tccl_conf_read_as(TCCL_CONF_CHECK, path, "n1", &conf, ERR), -1);
+    CHECK_INT(tccl_conf_read_as(TCCL_CONF_CHECK, path, "n1", fresh(), ERR), -1);
     CHECK_STR(check_err.text, check_printf("%s:2: neither [section] nor Key=value", path));
     CHECK_INT(conf.port, 8600);
     CHECK(conf.n_policies == 1 && !strcmp(conf.policies[0].qos, "z"));
     check_peer(&conf, "n1", "h1", 8600);
     check_peer(&conf, "n2", "h2", 8600);
     CHECK_INT(conf.n_peers, 2);
-    tccl_conf_clear(&conf);
 }
 
 TEST(bad_forms)
@@ -429,19 +416,17 @@ TEST(bad_peers)
 
 TEST(files)
 {
-    struct tccl_conf conf;
-    CHECK_SAYS(tccl_conf_read("/nonexistent/tccl.conf", "n1", &conf, ERR) == -1,
+    CHECK_SAYS(tccl_conf_read("/nonexistent/tccl.conf", "n1", fresh(), ERR) == -1,
                "/nonexistent/tccl.conf");
-    CHECK_SAYS(tccl_conf_read(path, "../x", &conf, ERR) == -1, "not the name of a node");
+    CHECK_SAYS(tccl_conf_read(path, "../x", fresh(), ERR) == -1, "not the name of a node");
     cleanup_file FILE *file = fopen(path, "w");
     CHECK(file && fwrite("[tccl]\0Port=x\n", 1, 14, file) == 14 && fflush(file) == 0);
-    CHECK_SAYS(tccl_conf_read(path, "n1", &conf, ERR) == -1, "is not text");
+    CHECK_SAYS(tccl_conf_read(path, "n1", fresh(), ERR) == -1, "is not text");
 }
 
 TEST(override)
 {
-    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
-    CHECK_OK(read_text("", &conf, ERR));
+    CHECK_OK(read_text("", ERR));
     CHECK_OK(tccl_conf_override(&conf, "Timeout=1s", ERR));
     CHECK_INT(conf.timeout_ms, 1000);
     CHECK_OK(tccl_conf_override(&conf, "default=on", ERR));

@@ -211,19 +211,30 @@ static bool is_told_slower(const struct trial *trial, const struct tccl_group_ch
     return told < own * 0.99 * (1 - 1e-9);
 }
 
+/* NCCL's own of that generation, and what the groups have in the end. Returns whether these are
+ * known. */
+static bool list_had(const struct trial *trial, const struct tccl_group_choice *choices, int v,
+                     struct tccl_side own[static PAIR], struct tccl_side had[static PAIR])
+{
+    for (int i = 0; i < PAIR; i++) {
+        own[i] = (struct tccl_side){0};
+        if (!(baseline_of(trial, i, v)->gbps > 0))
+            return false;
+        CHECK_INT(tccl_ring_set_side(&baseline_of(trial, i, v)->set, &own[i]), 0);
+        had[i] = choices[i].better[v] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
+    }
+    return true;
+}
+
 /* With each NCCL: what the groups have in the end is never less than NCCL's own. */
 static void check_never_below(const struct trial *trial, const struct tccl_group_choice *choices,
                               double joint)
 {
     for (int v = 0; v < TCCL_GENERATIONS; v++) {
-        struct tccl_side own[PAIR] = {0}, had[PAIR];
+        struct tccl_side own[PAIR], had[PAIR];
         double gbps[PAIR + 1];
-        for (int i = 0; i < PAIR; i++) {
-            if (!(baseline_of(trial, i, v)->gbps > 0))
-                return;
-            CHECK_INT(tccl_ring_set_side(&baseline_of(trial, i, v)->set, &own[i]), 0);
-            had[i] = choices[i].better[v] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
-        }
+        if (!list_had(trial, choices, v, own, had))
+            return;
         double least = least_of(trial, &own[0], &own[1], gbps);
         double enough = fmin(gbps[0], gbps[1]), before = INFINITY, after = INFINITY;
         const double alone[PAIR] = {gbps[0], gbps[1]};
@@ -317,14 +328,9 @@ static void check_bounds(const struct trial *trial, const struct tccl_group_choi
     for (int v = 0; v < TCCL_GENERATIONS; v++) {
         struct tccl_side own[PAIR], had[PAIR];
         double gbps[PAIR + 1];
-        for (int i = 0; i < PAIR; i++) {
-            own[i] = (struct tccl_side){0};
-            if (!(baseline_of(trial, i, v)->gbps > 0))
-                return;
-            CHECK_INT(tccl_ring_set_side(&baseline_of(trial, i, v)->set, &own[i]), 0);
-            had[i] = choices[i].better[v] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
-            bounded += choices[i].better[v];
-        }
+        if (!list_had(trial, choices, v, own, had))
+            return;
+        bounded += choices[0].better[v] + choices[1].better[v];
         double least = least_of(trial, &own[0], &own[1], gbps);
         less |= least_of(trial, &had[0], &had[1], gbps) < least * (1 - 1e-6);
     }

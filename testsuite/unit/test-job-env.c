@@ -5,13 +5,27 @@
 
 static const char shim[] = "/usr/lib/tccl/libtccl-nccl.so";
 
+static struct job_env_edits edits;
+
+/* These, without any. */
+static struct job_env_edits *fresh(void)
+{
+    job_env_edits_clear(&edits);
+    return &edits;
+}
+
+AFTER
+{
+    fresh();
+}
+
 /* What name is after the edits: its value, NULL if unset, "(unchanged)" if no edit names it. */
-static const char *edited(const struct job_env_edits *edits, const char *name)
+static const char *edited(const char *name)
 {
     const char *value = "(unchanged)";
-    for (int i = 0; i < edits->count; i++)
-        if (strcmp(edits->list[i].name, name) == 0)
-            value = edits->list[i].value;
+    for (int i = 0; i < edits.count; i++)
+        if (strcmp(edits.list[i].name, name) == 0)
+            value = edits.list[i].value;
     return value;
 }
 
@@ -70,27 +84,24 @@ TEST(forget)
     char *env[] = {
         "TCCL=on",         "TCCL_STATE=planned", "TCCL_PLAN=/run/tccl/x",     "HOME=/root",
         "TCCL_OTHER=mine", "TCCL_SHIM=/old.so",  "LD_PRELOAD=/old.so:/my.so", NULL};
-    struct job_env_edits edits = {.count = 0};
-    CHECK_INT(job_env_forget(env, shim, &edits), 0);
-    CHECK(!edited(&edits, "TCCL_STATE") && !edited(&edits, "TCCL_PLAN"));
-    CHECK(!edited(&edits, "TCCL_SHIM"));
-    CHECK_STR(edited(&edits, "LD_PRELOAD"), "/my.so");
+    CHECK_INT(job_env_forget(env, shim, fresh()), 0);
+    CHECK(!edited("TCCL_STATE") && !edited("TCCL_PLAN"));
+    CHECK(!edited("TCCL_SHIM"));
+    CHECK_STR(edited("LD_PRELOAD"), "/my.so");
     CHECK_INT(edits.count, 4);
-    job_env_edits_clear(&edits);
     char *own[] = {"LD_PRELOAD=/usr/lib/tccl/libtccl-nccl.so",
                    "TCCL_RING=x",
                    "TCCL_GBPS=1",
                    "TCCL_REASON=x",
                    "TCCL_BASELINE_GBPS=1",
                    NULL};
-    CHECK_INT(job_env_forget(own, shim, &edits), 0);
-    CHECK(!edited(&edits, "LD_PRELOAD"));
+    CHECK_INT(job_env_forget(own, shim, fresh()), 0);
+    CHECK(!edited("LD_PRELOAD"));
     CHECK_INT(edits.count, 5);
-    job_env_edits_clear(&edits);
     char *user[] = {"LD_PRELOAD= /a.so::/b.so ", "TCCL=off", NULL};
-    CHECK_INT(job_env_forget(user, shim, &edits), 0);
+    CHECK_INT(job_env_forget(user, shim, fresh()), 0);
     CHECK_INT(edits.count, 0);
-    CHECK_INT(job_env_forget(NULL, shim, &edits), 0);
+    CHECK_INT(job_env_forget(NULL, shim, fresh()), 0);
     CHECK_INT(edits.count, 0);
 }
 
@@ -99,25 +110,21 @@ TEST(announce_applied)
     char *env[] = {"LD_PRELOAD=/my.so", NULL};
     char *empty[] = {"LD_PRELOAD=", NULL};
     struct tccl_outcome plan = {.state = TCCL_STATE_PLANNED, .gbps = 11.237, .baseline_gbps = 6.1};
-    struct job_env_edits edits = {.count = 0};
     plan.path = (char *)"/run/tccl/k/plan";
     plan.ring = strdup("n1[0 -w> 1 -w> 0]");
-    CHECK_INT(job_env_announce(env, &plan, shim, &edits), 0);
-    CHECK_STR(edited(&edits, "TCCL_STATE"), "planned");
-    CHECK_STR(edited(&edits, "TCCL_GBPS"), "11.24");
-    CHECK_STR(edited(&edits, "TCCL_BASELINE_GBPS"), "6.10");
-    CHECK_STR(edited(&edits, "TCCL_PLAN"), "/run/tccl/k/plan");
-    CHECK_STR(edited(&edits, "TCCL_RING"), "n1[0 -w> 1 -w> 0]");
-    CHECK_STR(edited(&edits, "TCCL_REASON"), "(unchanged)");
-    CHECK_STR(edited(&edits, "TCCL_SHIM"), shim);
-    CHECK_STR(edited(&edits, "LD_PRELOAD"), "/usr/lib/tccl/libtccl-nccl.so:/my.so");
-    job_env_edits_clear(&edits);
-    CHECK_INT(job_env_announce(empty, &plan, shim, &edits), 0);
-    CHECK_STR(edited(&edits, "LD_PRELOAD"), shim);
-    job_env_edits_clear(&edits);
-    CHECK_INT(job_env_announce(env, &plan, NULL, &edits), 0);
-    CHECK_STR(edited(&edits, "LD_PRELOAD"), "(unchanged)");
-    job_env_edits_clear(&edits);
+    CHECK_INT(job_env_announce(env, &plan, shim, fresh()), 0);
+    CHECK_STR(edited("TCCL_STATE"), "planned");
+    CHECK_STR(edited("TCCL_GBPS"), "11.24");
+    CHECK_STR(edited("TCCL_BASELINE_GBPS"), "6.10");
+    CHECK_STR(edited("TCCL_PLAN"), "/run/tccl/k/plan");
+    CHECK_STR(edited("TCCL_RING"), "n1[0 -w> 1 -w> 0]");
+    CHECK_STR(edited("TCCL_REASON"), "(unchanged)");
+    CHECK_STR(edited("TCCL_SHIM"), shim);
+    CHECK_STR(edited("LD_PRELOAD"), "/usr/lib/tccl/libtccl-nccl.so:/my.so");
+    CHECK_INT(job_env_announce(empty, &plan, shim, fresh()), 0);
+    CHECK_STR(edited("LD_PRELOAD"), shim);
+    CHECK_INT(job_env_announce(env, &plan, NULL, fresh()), 0);
+    CHECK_STR(edited("LD_PRELOAD"), "(unchanged)");
     free(plan.ring);
 }
 
@@ -127,7 +134,6 @@ TEST(announce_long)
     enum { LONGEST = 32 * 4096 };
     struct tccl_outcome plan = {.state = TCCL_STATE_PLANNED, .gbps = 1};
     for (int left = 0; left < 2; left++) {
-        struct job_env_edits edits = {.count = 0};
         size_t size = left ? LONGEST - strlen(shim) - 1 : LONGEST; /* 1: the colon */
         cleanup_free char *list = malloc(size);
         char *env[] = {list, NULL};
@@ -135,21 +141,18 @@ TEST(announce_long)
         memset(list, 'x', size);
         memcpy(list, "LD_PRELOAD=", 11);
         list[size - 1] = '\0';
-        CHECK_INT(job_env_announce(env, &plan, shim, &edits), 0);
-        CHECK_INT(strcmp(edited(&edits, "LD_PRELOAD"), "(unchanged)") != 0, left);
-        CHECK_INT(strcmp(edited(&edits, "TCCL_SHIM"), "(unchanged)") != 0, left);
-        CHECK_STR(edited(&edits, "TCCL_STATE"), "planned");
-        job_env_edits_clear(&edits);
+        CHECK_INT(job_env_announce(env, &plan, shim, fresh()), 0);
+        CHECK_INT(strcmp(edited("LD_PRELOAD"), "(unchanged)") != 0, left);
+        CHECK_INT(strcmp(edited("TCCL_SHIM"), "(unchanged)") != 0, left);
+        CHECK_STR(edited("TCCL_STATE"), "planned");
     }
 }
 
 static void contained(const char *wanted, char **env, const char *inside)
 {
-    struct job_env_edits edits = {.count = 0};
-    CHECK_INT(job_env_contain(env, inside, &edits), 0);
-    CHECK_STR(edited(&edits, "APPTAINERENV_LD_PRELOAD"), wanted);
-    CHECK_STR(edited(&edits, "SINGULARITYENV_LD_PRELOAD"), wanted);
-    job_env_edits_clear(&edits);
+    CHECK_INT(job_env_contain(env, inside, fresh()), 0);
+    CHECK_STR(edited("APPTAINERENV_LD_PRELOAD"), wanted);
+    CHECK_STR(edited("SINGULARITYENV_LD_PRELOAD"), wanted);
 }
 
 TEST(contain)
@@ -158,7 +161,6 @@ TEST(contain)
     char *theirs[] = {"SINGULARITYENV_LD_PRELOAD=/in.so", "LD_PRELOAD=/my.so", NULL};
     char *inherited[] = {"APPTAINERENV_LD_PRELOAD=:/old", "TCCL_SHIM=/old", NULL};
     char *shell[] = {"LD_PRELOAD=/$LIB/my.so", NULL};
-    struct job_env_edits edits = {.count = 0};
     contained(":", none, "");
     contained(":/in/shim.so", none, "/in/shim.so");
     contained(":/my.so:/b.so", own, "");
@@ -167,10 +169,9 @@ TEST(contain)
     contained("(unchanged)", shell, "");
     contained("(unchanged)", none, "/usr/$LIB/shim.so");
     contained(":/in/shim.so", inherited, "/in/shim.so");
-    CHECK_INT(job_env_forget(inherited, shim, &edits), 0);
-    CHECK(!edited(&edits, "APPTAINERENV_LD_PRELOAD"));
-    job_env_edits_clear(&edits);
-    CHECK_INT(job_env_forget(theirs, shim, &edits), 0);
+    CHECK_INT(job_env_forget(inherited, shim, fresh()), 0);
+    CHECK(!edited("APPTAINERENV_LD_PRELOAD"));
+    CHECK_INT(job_env_forget(theirs, shim, fresh()), 0);
     CHECK_INT(edits.count, 0);
 }
 
@@ -186,35 +187,29 @@ TEST(contain_long)
         memset(list, 'x', length + strlen("LD_PRELOAD=") + 1);
         memcpy(list, "LD_PRELOAD=", 11);
         list[11 + length + (size_t)more] = '\0';
-        struct job_env_edits edits = {.count = 0};
-        CHECK_INT(job_env_contain(env, "", &edits), 0);
-        CHECK_INT(strcmp(edited(&edits, "SINGULARITYENV_LD_PRELOAD"), "(unchanged)") == 0, more);
-        job_env_edits_clear(&edits);
+        CHECK_INT(job_env_contain(env, "", fresh()), 0);
+        CHECK_INT(strcmp(edited("SINGULARITYENV_LD_PRELOAD"), "(unchanged)") == 0, more);
     }
 }
 
 TEST(announce_fallback)
 {
     struct tccl_outcome plan = {.state = TCCL_STATE_FAILED, .gbps = 5, .baseline_gbps = 6};
-    struct job_env_edits edits = {.count = 0};
     strcpy(plan.reason, "n3: no profile");
-    CHECK_INT(job_env_announce(NULL, &plan, shim, &edits), 0);
-    CHECK_STR(edited(&edits, "TCCL_STATE"), "failed");
-    CHECK_STR(edited(&edits, "TCCL_REASON"), "n3: no profile");
-    CHECK_STR(edited(&edits, "TCCL_BASELINE_GBPS"), "6.00");
+    CHECK_INT(job_env_announce(NULL, &plan, shim, fresh()), 0);
+    CHECK_STR(edited("TCCL_STATE"), "failed");
+    CHECK_STR(edited("TCCL_REASON"), "n3: no profile");
+    CHECK_STR(edited("TCCL_BASELINE_GBPS"), "6.00");
     CHECK_INT(edits.count, 3);
-    job_env_edits_clear(&edits);
     plan.state = TCCL_STATE_LEFT; /* a plan for its groups */
     plan.path = (char *)"/run/tccl/k/plan";
-    CHECK_INT(job_env_announce(NULL, &plan, shim, &edits), 0);
-    CHECK_STR(edited(&edits, "TCCL_STATE"), "left");
-    CHECK_STR(edited(&edits, "TCCL_PLAN"), "/run/tccl/k/plan");
-    CHECK_STR(edited(&edits, "LD_PRELOAD"), shim);
-    CHECK_STR(edited(&edits, "TCCL_GBPS"), "(unchanged)");
-    job_env_edits_clear(&edits);
-    CHECK_INT(job_env_announce(NULL, &plan, NULL, &edits), 0);
+    CHECK_INT(job_env_announce(NULL, &plan, shim, fresh()), 0);
+    CHECK_STR(edited("TCCL_STATE"), "left");
+    CHECK_STR(edited("TCCL_PLAN"), "/run/tccl/k/plan");
+    CHECK_STR(edited("LD_PRELOAD"), shim);
+    CHECK_STR(edited("TCCL_GBPS"), "(unchanged)");
+    CHECK_INT(job_env_announce(NULL, &plan, NULL, fresh()), 0);
     CHECK_INT(edits.count, 3);
-    job_env_edits_clear(&edits);
 }
 
 /* Random lists: the elements that are kept are those that aren't ours, in their order. */

@@ -163,48 +163,36 @@ static double tree_speed(const struct shim_chain *chain, const struct shim_basel
     return wanted < 0.1 ? 0.1 : wanted;
 }
 
-/* The tree: its order, its NIC at both ends. */
-static const char *check_tree(const char *at, const struct shim_chain *chain,
+/* The tree: its order, its NIC at both ends. Along each of several rings of one node: as many
+ * channels as these, as fast together as NCCL's own trees. */
+static const char *check_tree(const char *at, const struct shim_chain *chain, bool several,
                               const struct shim_numbers *numbers, const struct shim_baseline *own)
 {
     struct tag tag;
-    int channels = channels_of(own->tree.channels, chain->rings.n);
+    int channels = channels_of(several ? own->ring.channels : own->tree.channels, chain->rings.n);
     at = read_tag(at, &tag);
     CHECK_STR(tag.name, "graph");
     CHECK_STR(value_of(&tag, "id"), "1");
     CHECK_INT(atoi(value_of(&tag, "pattern")), own->tree.pattern);
-    CHECK_STR(value_of(&tag, "crossnic"), "0");
     CHECK_INT(atoi(value_of(&tag, "nchannels")), channels);
-    CHECK_STR(value_of(&tag, "typeintra"), "SYS");
-    CHECK_STR(value_of(&tag, "typeinter"), "SYS");
     CHECK(is_near(speed_of(&tag, "speedintra"), tree_speed(chain, own, false, channels)));
     CHECK(is_near(speed_of(&tag, "speedinter"), tree_speed(chain, own, true, channels)));
+    if (!several) {
+        CHECK_STR(value_of(&tag, "crossnic"), "0");
+        CHECK_STR(value_of(&tag, "typeintra"), "SYS");
+        CHECK_STR(value_of(&tag, "typeinter"), "SYS");
+    }
     for (int c = 0; c < channels; c++) {
+        if (several) {
+            at = check_channel(at, chain, c % chain->rings.n, numbers);
+            continue;
+        }
         at = check_device(check_tag(at, "channel", false), "net", numbers->tree, -1);
         for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
             at = check_device(at, "gpu", numbers->gpus[chain->tree.order[i]],
                               numbers->by_rank ? numbers->ranks[chain->tree.order[i]] : -1);
         at = check_tag(check_device(at, "net", numbers->tree, -1), "channel", true);
     }
-    return check_tag(at, "graph", true);
-}
-
-/* Along each of several rings of one node: as many channels as these, as fast together as NCCL's
- * own trees. */
-static const char *check_trees(const char *at, const struct shim_chain *chain,
-                               const struct shim_numbers *numbers, const struct shim_baseline *own)
-{
-    struct tag tag;
-    int channels = channels_of(own->ring.channels, chain->rings.n);
-    at = read_tag(at, &tag);
-    CHECK_STR(tag.name, "graph");
-    CHECK_STR(value_of(&tag, "id"), "1");
-    CHECK_INT(atoi(value_of(&tag, "pattern")), own->tree.pattern);
-    CHECK_INT(atoi(value_of(&tag, "nchannels")), channels);
-    CHECK(is_near(speed_of(&tag, "speedintra"), tree_speed(chain, own, false, channels)));
-    CHECK(is_near(speed_of(&tag, "speedinter"), tree_speed(chain, own, true, channels)));
-    for (int i = 0; i < channels; i++)
-        at = check_channel(at, chain, i % chain->rings.n, numbers);
     return check_tag(at, "graph", true);
 }
 
@@ -219,10 +207,9 @@ static void check_chain(const struct shim_chain *chain, const struct shim_number
     const char *at = check_tag(file, "graphs", false);
     at = check_graph(at, chain, numbers, &own->ring);
     const struct tccl_named_chain *first = &chain->rings.chains[0];
-    if (first->n_gpus == 1 || (first->closed && chain->rings.n > 1))
-        at = check_trees(at, chain, numbers, own);
-    else if (chain->tree.gbps > 0 && !first->closed && numbers->tree >= 0)
-        at = check_tree(at, chain, numbers, own);
+    bool several = first->n_gpus == 1 || (first->closed && chain->rings.n > 1);
+    if (several || (chain->tree.gbps > 0 && !first->closed && numbers->tree >= 0))
+        at = check_tree(at, chain, several, numbers, own);
     at = check_tag(at, "graphs", true);
     CHECK(read_tag(at, &rest) == NULL);
 }

@@ -88,6 +88,7 @@ static struct shim_built as_planned(const struct shim_chain *chain, int i)
 static const int32_t entries[TCCL_CHAIN_RINGS] = {5, 6, 5}, exits[TCCL_CHAIN_RINGS] = {6, 5, 6},
                      not_compared[TCCL_CHAIN_RINGS] = {-1, -1, -1};
 
+/* text: NULL: any. */
 static void expect(const struct shim_chain *chain, int i, const struct shim_built *built,
                    enum shim_verdict verdict, const char *text)
 {
@@ -97,7 +98,7 @@ static void expect(const struct shim_chain *chain, int i, const struct shim_buil
     CHECK_INT(shim_verdict_of(chain, members, N, chain->rings.chains[0].gpus[i], built, entries,
                               exits, said),
               verdict);
-    CHECK_STR(said, text);
+    CHECK_STR(said, text ? text : said);
 }
 
 TEST(as_planned)
@@ -292,12 +293,7 @@ TEST(sets)
         }
         struct shim_built built = set_as_planned(&chain, 0, uneven, 6);
         CHECK(built.parts[2].send.way != SHIM_WAY_SHM); /* it is not the third one */
-        struct shim_member members[N];
-        char said[256];
-        make_members(members);
-        CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings.chains[0].gpus[0], &built,
-                                  entries, exits, said),
-                  SHIM_DIFFERS);
+        expect(&chain, 0, &built, SHIM_DIFFERS, NULL);
     }
 }
 
@@ -320,12 +316,7 @@ TEST(fewer)
             expect(&chain, i, &built, SHIM_UNKNOWN, "NCCL has not connected it so far");
         }
         struct shim_built built = set_as_planned(&chain, 1, last, 2);
-        struct shim_member members[N];
-        char said[256];
-        make_members(members);
-        CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings.chains[0].gpus[1], &built,
-                                  entries, exits, said),
-                  SHIM_DIFFERS);
+        expect(&chain, 1, &built, SHIM_DIFFERS, NULL);
     }
 }
 

@@ -7,6 +7,20 @@
 #include "client/key.h"
 #include "client/step-fields.h"
 
+static struct tccl_step step;
+static struct step_place place;
+
+static int read_env(const struct step_items *items, char *const *env)
+{
+    tccl_step_clear(&step);
+    return step_info_read(items, env, &step, &place, ERR);
+}
+
+AFTER
+{
+    tccl_step_clear(&step);
+}
+
 TEST(kind)
 {
     CHECK_INT(step_kind(0), STEP_TASKS);
@@ -26,9 +40,7 @@ TEST(nested_step)
                    "SLURM_RESTART_COUNT=2",      NULL};
     struct step_items items = {
         .job = 7, .step = 3, .n_nodes = 2, .node = 1, .now = 1700000000000, .uid = 99, .gid = 98};
-    cleared_by(tccl_step_clear) struct tccl_step step = {0};
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, ERR), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_STR(place.name, "n2");
     CHECK(!place.first);
     CHECK_INT(step.node, 1);
@@ -55,9 +67,7 @@ TEST(batch_step)
     char *env[] = {"SLURM_JOB_GPUS=0-2", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TOPOLOGY_ADDR=n2",
                    "SLURM_STEP_GPUS=7", NULL};
     struct step_items items = {.job = 7, .step = SLURM_BATCH_SCRIPT, .now = 1700000000000};
-    cleared_by(tccl_step_clear) struct tccl_step step = {0};
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_INT(step.key.run, 1700000000000);
     CHECK_INT(step.launch, TCCL_LAUNCH_SCRIPT);
     CHECK_INT(place.job_nodes, 3);
@@ -79,9 +89,7 @@ static void check_daemons(const char *program, char *script_node, char *nodes, i
                    script_node,
                    NULL};
     struct step_items items = {.job = 7, .n_nodes = 3, .node = 1, .program = program};
-    cleared_by(tccl_step_clear) struct tccl_step step = {0};
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_INT(step.launch, launch);
     CHECK_INT(step.node, node);
     CHECK_INT(step.n_nodes, launch == TCCL_LAUNCH_BELOW ? 4 : 3);
@@ -109,9 +117,7 @@ TEST(no_gpus)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_GPUS=0,1", NULL};
     struct step_items items = {.job = 7, .n_nodes = 1};
-    cleared_by(tccl_step_clear) struct tccl_step step = {0};
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK(!place.has_gpus);
     CHECK_INT(step.n_gres, 0);
     CHECK(place.first);
@@ -130,46 +136,38 @@ TEST(components)
                    "SLURM_STEP_GPUS=0",
                    NULL};
     struct step_items items = {.job = 4, .n_nodes = 2, .node = 1};
-    struct tccl_step step;
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, ERR), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_INT(step.key.het_job, 3);
     CHECK_INT(step.key.het_offset, 1);
     CHECK_INT(step.node, 1);
-    tccl_step_clear(&step);
     env[2] = "SLURM_JOB_ID_HET_GROUP_0=2"; /* somebody else's job: components have no gaps */
-    CHECK_INT(step_info_read(&items, env, &step, &place, ERR), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_INT(step.key.het_job, 0);
     CHECK_INT(step.key.job, 4);
-    tccl_step_clear(&step);
     env[2] = "SLURM_JOB_ID_HET_GROUP_0=3";
     env[4] = "SLURM_STEP_NODELIST=n[1-3]";
     env[5] = "SLURM_STEP_NUM_NODES=3";
     CHECK_FAILS(
-        step_info_read(&items, env, &step, &place, ERR),
+        read_env(&items, env),
         "the step spans components of a heterogeneous job: give srun one of them (--het-group=0)");
     CHECK(place.spans && !place.first && !place.placed && !place.speaks);
     CHECK_STR(place.name, "n3");
-    tccl_step_clear(&step);
     items.node = 0; /* of the component: the second of the step's nodes */
     env[6] = "SLURM_TOPOLOGY_ADDR=n2";
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK_INT(read_env(&items, env), -1);
     CHECK(place.spans && !place.first && place.speaks);
     CHECK_INT(step.key.het_offset, 1);
-    tccl_step_clear(&step);
     items = (struct step_items){.job = 9, .n_nodes = 2, .node = 0}; /* variables of another job */
     env[4] = "SLURM_STEP_NODELIST=n[2-3]";
     env[5] = "SLURM_STEP_NUM_NODES=2";
     env[6] = "SLURM_TOPOLOGY_ADDR=n2";
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_INT(step.key.het_job, 0);
-    tccl_step_clear(&step);
     env[5] = "SLURM_STEP_NUM_NODES=3"; /* srun A : B, which says nothing of its components */
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK_INT(read_env(&items, env), -1);
     CHECK(place.spans && place.first && place.speaks);
     CHECK_INT(step.key.het_job, 9);
     CHECK_INT(step.key.het_offset, 0);
-    tccl_step_clear(&step);
 }
 
 /* The component that these variables name, in the newer and the older form: -1: none. */
@@ -178,12 +176,10 @@ static int component(uint32_t job, const char *size, const char *newer, const ch
     char text[3][64];
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_STEP_GPUS=0", text[0], text[1], text[2], NULL};
     struct step_items items = {.job = job, .n_nodes = 1};
-    cleared_by(tccl_step_clear) struct tccl_step step = {0};
-    struct step_place place;
     snprintf(text[0], sizeof(text[0]), "%s%s", *size ? "SLURM_HET_SIZE=" : "NONE=", size);
     snprintf(text[1], sizeof(text[1]), "SLURM_JOB_ID_HET_GROUP_%s", newer);
     snprintf(text[2], sizeof(text[2]), "SLURM_JOB_ID_PACK_GROUP_%s", older);
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(read_env(&items, env), 0);
     return step.key.het_job ? (int)step.key.het_offset : -1;
 }
 
@@ -202,8 +198,6 @@ TEST(many_components)
     enum { MOST = 128 };
     static char texts[MOST + 3][64];
     char *env[MOST + 8] = {"SLURM_STEP_NODELIST=n1", "SLURM_STEP_GPUS=0"};
-    struct tccl_step step;
-    struct step_place place;
     int n = 2;
     for (int i = 0; i <= MOST; i++, n++) {
         snprintf(texts[i], sizeof(texts[i]), "SLURM_JOB_ID_HET_GROUP_%d=%d", i, 100 + i);
@@ -217,11 +211,10 @@ TEST(many_components)
             struct step_items items = {.job = 100 + (uint32_t)i, .n_nodes = 1};
             bool is = i < size && i < MOST;
             snprintf(texts[MOST + 2], sizeof(texts[0]), "SLURM_HET_SIZE=%d", size);
-            CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+            CHECK_INT(read_env(&items, env), 0);
             /* by its older name component 1 would be the leader of a job of its own */
             CHECK_INT(step.key.het_job, is ? 100 : i == 1 ? 101 : 0);
             CHECK_INT(step.key.het_offset, is ? i : 0);
-            tccl_step_clear(&step);
         }
 }
 
@@ -238,24 +231,19 @@ TEST(components_of_srun)
                    "SLURM_STEP_GPUS=0",
                    NULL};
     struct step_items items = {.job = 14, .n_nodes = 2};
-    struct tccl_step step;
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK_INT(read_env(&items, env), -1);
     CHECK(place.spans && !place.first && place.speaks);
     CHECK_INT(step.key.het_job, 13);
     CHECK_INT(step.key.het_offset, 1);
-    tccl_step_clear(&step);
     items.node = 1;
     env[6] = "SLURM_TOPOLOGY_ADDR=n3";
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK_INT(read_env(&items, env), -1);
     CHECK(!place.speaks);
-    tccl_step_clear(&step);
     env[2] = env[3] = "X=1"; /* nothing names the component: only the leader's node speaks */
     items.node = 0;
     env[6] = "SLURM_TOPOLOGY_ADDR=n2";
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK_INT(read_env(&items, env), -1);
     CHECK(place.spans && !place.speaks);
-    tccl_step_clear(&step);
 }
 
 /* What the items and the environment say of an array, and what is believed. */
@@ -265,9 +253,7 @@ static void check_array(uint32_t number, uint32_t array_job, uint32_t array_task
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_NODELIST=n1", variable, NULL};
     struct step_items items = {
         .job = 19, .step = number, .n_nodes = 1, .array_job = array_job, .array_task = array_task};
-    cleared_by(tccl_step_clear) struct tccl_step step = {0};
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_INT(step.key.job, 19);
     CHECK_INT(step.array_job, job);
     CHECK_INT(step.array_task, task);
@@ -309,23 +295,17 @@ TEST(place)
     char *env[] = {"SLURM_STEP_NODELIST=a.b,b,c", "SLURM_TOPOLOGY_ADDR=s1.a.b", "SLURM_STEP_GPUS=0",
                    NULL};
     struct step_items items = {.job = 7, .n_nodes = 3, .node = 0};
-    struct tccl_step step;
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_STR(place.name, "a.b");
-    tccl_step_clear(&step);
     env[1] = "SLURM_TOPOLOGY_ADDR=c";
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(read_env(&items, env), 0);
     CHECK_INT(step.node, 2);
     CHECK(!place.first);
-    tccl_step_clear(&step);
 }
 
 static void check_refused(char *const *env, struct step_items items, const char *expected)
 {
-    cleared_by(tccl_step_clear) struct tccl_step step = {0};
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, ERR), -1);
+    CHECK_INT(read_env(&items, env), -1);
     if (!strstr(check_err.text, expected))
         CHECK_STR(check_err.text, expected);
 }
@@ -356,9 +336,7 @@ TEST(placed_without_gpus)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n[1-2]", "SLURM_STEP_GPUS=40", NULL};
     struct step_items items = {.job = 7, .n_nodes = 2, .node = 1};
-    cleared_by(tccl_step_clear) struct tccl_step step = {0};
-    struct step_place place;
-    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK_INT(read_env(&items, env), -1);
     CHECK(place.placed && place.has_gpus && step.n_gres == 0);
     CHECK_STR(place.name, "n2");
 }
