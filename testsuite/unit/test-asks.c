@@ -57,6 +57,8 @@ static uid_t job_uid(void)
     return nobody ? nobody->pw_uid : getuid();
 }
 
+static char path[4096]; /* of the latest step on its first node */
+
 /* JOINs of all its n nodes. */
 static void start_joins(const struct tccl_step_key *key, int n, int n_gres, int trial, int *fds)
 {
@@ -69,8 +71,8 @@ static void start_joins(const struct tccl_step_key *key, int n, int n_gres, int 
     }
 }
 
-/* The step begins on n nodes; path gets the plan file of the first. */
-static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096])
+/* The step begins on n nodes. */
+static struct tccl_step_key begin_step(int n, int n_gres)
 {
     struct tccl_step_key key = new_key();
     int fds[NODES];
@@ -79,7 +81,7 @@ static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096]
         cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
         CHECK_INT(plan.state, n == 1 && n_gres == 3 ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
         if (i == 0)
-            snprintf(path, 4096, "%s", plan.path ? plan.path : "");
+            snprintf(path, sizeof(path), "%s", plan.path ? plan.path : "");
     }
     return key;
 }
@@ -319,9 +321,8 @@ static json_t *read_plan(const char *path)
 
 TEST(chains)
 {
-    char path[4096];
     int applied = 0;
-    struct tccl_step_key key = begin_step(1, 4, path);
+    struct tccl_step_key key = begin_step(1, 4);
     cleanup_json json_t *plan = read_plan(path);
     CHECK(strstr(text_of(plan, "chain"), " | ") != NULL); /* groups have single chains, though */
     for (int i = 0; i < MASKS; i++)
@@ -348,8 +349,8 @@ static json_t *read_record(const char *path)
 /* Of two rings NCCL has built one: so many count for steps that begin beside this one. */
 TEST(fewer)
 {
-    char path[4096], text[32] = "";
-    struct tccl_step_key key = begin_step(1, 4, path);
+    char text[32] = "";
+    struct tccl_step_key key = begin_step(1, 4);
     confirm(&key, 1, "fewer", "1 of 2 rings: NCCL has no channels for more", true);
     int64_t end = tccl_now_ms() + WAIT_MS;
     while (strcmp(text, "1") != 0 && tccl_now_ms() < end) { /* what runs is written down soon */
@@ -365,8 +366,7 @@ TEST(fewer)
 /* The plan file, in the words that the shim knows. */
 TEST(plan_file)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(2, 3, path);
+    struct tccl_step_key key = begin_step(2, 3);
     cleanup_json json_t *plan = read_plan(path);
     CHECK_STR(text_of(plan, "type"), "plan");
     CHECK_STR(text_of(plan, "socket"), rig_at("tccld.sock", 1));
@@ -394,9 +394,8 @@ TEST(plan_file)
  * Nothing is said of what was built, whatever its processes tell. */
 TEST(without_ring)
 {
-    char path[4096];
     int applied = 0;
-    struct tccl_step_key key = begin_step(1, 3, path);
+    struct tccl_step_key key = begin_step(1, 3);
     cleanup_json json_t *plan = read_plan(path);
     await_built(1, &key, "left", "", "");
     CHECK_STR(text_of(plan, "ring"), "no");
@@ -418,8 +417,7 @@ TEST(without_ring)
 
 TEST(bad_questions)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(1, 2, path), other = key;
+    struct tccl_step_key key = begin_step(1, 2), other = key;
     uid_t uid = job_uid();
     const struct {
         const char *name, *value, *said;
@@ -482,8 +480,7 @@ TEST(bad_questions)
 
 TEST(verdicts)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(1, 4, path);
+    struct tccl_step_key key = begin_step(1, 4);
     confirm(&key, 1, "differs", "of a subset", false);
     confirm(&key, 1, "not used", "a file of the user's", true);
     await_built(1, &key, "planned", "no", "a file of the user's");
@@ -499,8 +496,7 @@ TEST(verdicts)
 /* An NCCL that is not known is one by its class. */
 TEST(unknown_nccl)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(1, 4, path);
+    struct tccl_step_key key = begin_step(1, 4);
     json_t *said = verdict(&key, "not used", "none of ours", true);
     json_object_set_new(said, "known", json_string("no"));
     cleanup_json json_t *answer = ask_as(job_uid(), 1, said), *failed = json_string("failed");
@@ -584,8 +580,7 @@ static void await_measured(const char *kind, int steps)
 
 TEST(measured)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(2, 4, path);
+    struct tccl_step_key key = begin_step(2, 4);
     sent(&key, 0, 100); /* what was measured is before it */
     achieved(&key, 1, -1, 12, 20);
     achieved(&key, 1, 2, 32, 9.5); /* before it is known what was built */
@@ -613,8 +608,7 @@ TEST(measured)
 /* A step without a ring: its figures are those of NCCL's own, whatever they say. */
 TEST(measured_without_ring)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(1, 3, path);
+    struct tccl_step_key key = begin_step(1, 3);
     achieved(&key, 1, 0, 32, 9.5);
     await_achieved(&key, 32, 9.5, "own");
     achieved(&key, 1, 0, 40, 11.25);
@@ -629,8 +623,7 @@ TEST(measured_without_ring)
 TEST(sent_and_not_measured)
 {
     for (int bytes = 0; bytes <= 100; bytes += 100) {
-        char path[4096];
-        struct tccl_step_key key = begin_step(1, 4, path);
+        struct tccl_step_key key = begin_step(1, 4);
         sent(&key, 1, 4096);
         sent(&key, 0, bytes); /* the first rank's */
         sent(&key, 2, 9999);
@@ -647,7 +640,7 @@ TEST(sent_and_not_measured)
 }
 
 /* A job of which the steps are trials; the share is half. */
-static struct tccl_step_key begin_trial(int n, int n_gres, char path[static 4096])
+static struct tccl_step_key begin_trial(int n, int n_gres)
 {
     for (int tries = 0; tries < 64; tries++) {
         struct tccl_step_key key = new_key();
@@ -661,7 +654,7 @@ static struct tccl_step_key begin_trial(int n, int n_gres, char path[static 4096
             CHECK_INT(plan.state, trial ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
             CHECK(trial == plan.measure);
             if (i == 0)
-                snprintf(path, 4096, "%s", plan.path ? plan.path : "");
+                snprintf(path, sizeof(path), "%s", plan.path ? plan.path : "");
         }
         if (trial)
             return key;
@@ -697,9 +690,8 @@ static json_t *latest_evidence(void)
  * other users, and of more than can be, are none. */
 TEST(trial)
 {
-    char path[4096];
     cleanup_json json_t *before = latest_evidence();
-    struct tccl_step_key key = begin_trial(2, 4, path);
+    struct tccl_step_key key = begin_trial(2, 4);
     cleanup_json json_t *plan = read_plan(path);
     CHECK_STR(text_of(plan, "ring"), "no");
     CHECK_STR(text_of(plan, "groups"), "no");
@@ -719,7 +711,7 @@ TEST(trial)
     CHECK_INT(json_integer_value(json_object_get(after, "n_nodes")), 2);
     CHECK(json_number_value(json_object_get(after, "promised_gbps")) > 0);
     CHECK(json_is_false(json_object_get(after, "off")));
-    struct tccl_step_key absurd = begin_trial(1, 4, path);
+    struct tccl_step_key absurd = begin_trial(1, 4);
     achieved(&absurd, 1, 0, 32, 9999);
     await_achieved(&absurd, 32, 9999, "own");
     leave_all(&absurd, 1);
@@ -738,8 +730,7 @@ TEST(forged_figures)
         {"median", "nan"},     {"median", "0"},        {"samples", "1e9"},  {"best", "0x1p3"},
         {"algorithm", "nvls"},
     };
-    char path[4096];
-    struct tccl_step_key key = begin_step(1, 4, path);
+    struct tccl_step_key key = begin_step(1, 4);
     confirm(&key, 1, "applied", "", true);
     for (size_t i = 0; i < COUNT(forged); i++) {
         json_t *message = figures(&key, 0, 8, 10);
@@ -755,26 +746,25 @@ TEST(forged_figures)
 /* Two nodes: "applied" is what both say; that of one that something differs counts most. */
 TEST(nodes)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(2, 4, path);
+    struct tccl_step_key key = begin_step(2, 4);
     confirm(&key, 2, "unknown", "not sent", true);
     confirm(&key, 2, "differs", "edge 1 went through memory 0", true);
     await_built(2, &key, "planned", "no", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
     confirm(&key, 1, "applied", "", true);
     leave_all(&key, 2);
     await_built(1, &key, "planned", "no", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
-    key = begin_step(2, 4, path);
+    key = begin_step(2, 4);
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "applied", "", true);
     await_built(1, &key, "planned", "yes", "");
     leave_all(&key, 2);
-    key = begin_step(2, 4, path);
+    key = begin_step(2, 4);
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "begun", "", true);
     leave_all(&key, 2);
     await_built(1, &key, "planned", "unknown",
                 "n1: its processes ended before it was known what NCCL has built (1 of 2 nodes)");
-    key = begin_step(2, 4, path);
+    key = begin_step(2, 4);
     confirm(&key, 2, "applied", "", true);
     leave_all(&key, 2);
     await_built(1, &key, "planned", "no",
@@ -786,15 +776,14 @@ TEST(nodes)
  * again in between. */
 TEST(silent_node)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(2, 4, path);
+    struct tccl_step_key key = begin_step(2, 4);
     confirm(&key, 1, "applied", "", true);
     rig_stop_tccld(2, SIGKILL);
     leave_all(&key, 1);
     await_built(1, &key, "planned", "unknown", "n2 has not said what was built (1 of 2 nodes)");
     rig_start_tccld(2);
     leave(1, &key);
-    key = begin_step(2, 4, path);
+    key = begin_step(2, 4);
     confirm(&key, 2, "applied", "", true);
     await_built(1, &key, "planned", "", ""); /* on record: who is killed before that loses it */
     rig_stop_tccld(1, SIGKILL);              /* it knows of node 2's word */
@@ -807,8 +796,7 @@ TEST(silent_node)
 /* Many at once change nothing but the strongest word, and tccld still answers others. */
 TEST(flood)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(1, 4, path);
+    struct tccl_step_key key = begin_step(1, 4);
     int refused = 0, answered = 0, fd = connect_to(1);
     int64_t begin = tccl_now_ms();
     for (int i = 0; i < 3000; i++) {
@@ -828,8 +816,7 @@ TEST(flood)
 /* A tccld that is started again knows its steps, and what it has told of them. */
 TEST(restart)
 {
-    char path[4096];
-    struct tccl_step_key key = begin_step(1, 4, path), silent = begin_step(1, 2, path);
+    struct tccl_step_key key = begin_step(1, 4), silent = begin_step(1, 2);
     confirm(&key, 1, "applied", "", true);
     await_built(1, &key, "planned", "yes", "");
     rig_stop_tccld(1, SIGKILL);
@@ -847,9 +834,8 @@ TEST(restart)
 /* While the records' home is away, what was built waits as records do. */
 TEST(away)
 {
-    char path[4096];
     rig_stop_tccld(HOME, SIGTERM);
-    struct tccl_step_key key = begin_step(2, 4, path);
+    struct tccl_step_key key = begin_step(2, 4);
     confirm(&key, 1, "applied", "", true);
     confirm(&key, 2, "differs", "after all", true);
     leave_all(&key, 2);
@@ -873,7 +859,6 @@ static int count_calls(int listener)
 /* However much the step's user says, little of it leaves the node. */
 TEST(traffic)
 {
-    char path[4096];
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     rig_stop_tccld(HOME, SIGTERM);
     int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
@@ -881,7 +866,7 @@ TEST(traffic)
     address.sin_port = htons(rig.port[HOME]);
     CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
     CHECK_INT(listen(listener, 1024), 0);
-    struct tccl_step_key key = begin_step(1, 4, path);
+    struct tccl_step_key key = begin_step(1, 4);
     int fd = connect_to(1);
     for (int i = 0; i < 400; i++) {
         cleanup_json json_t *message = verdict(&key, i % 2 ? "unknown" : "differs", "x", true);
@@ -900,13 +885,12 @@ TEST(traffic)
 /* Without AccountingHost the word of another node comes to the first node, which has the record. */
 TEST(no_home)
 {
-    char path[4096];
     for (int i = 1; i <= NODES; i++)
         rig_stop_tccld(i, SIGTERM);
     rig_write_conf(NODES, "");
     for (int i = 1; i <= NODES; i++)
         rig_start_tccld(i);
-    struct tccl_step_key key = begin_step(2, 4, path);
+    struct tccl_step_key key = begin_step(2, 4);
     confirm(&key, 1, "applied", "", true);
     confirm(&key, 2, "differs", "here", true);
     await_built(1, &key, "planned", "no", "n2: here (1 of 2 nodes)");
@@ -917,7 +901,7 @@ TEST(no_home)
  * its place leads to. */
 TEST(shared_file)
 {
-    char path[4096], shared[2][128], target[256];
+    char shared[2][128], target[256];
     struct stat stat_;
     if (getuid() != 0) {
         printf("not as root: the shim's file is left alone\n");
@@ -926,7 +910,7 @@ TEST(shared_file)
     strcpy(target, rig_at("target", 0));
     rig_write(target, "x", 1, 0644);
     for (int link = 0; link < 2; link++) {
-        struct tccl_step_key key = begin_step(1, 4, path);
+        struct tccl_step_key key = begin_step(1, 4);
         char folder[TCCL_KEY_TEXT];
         tccl_key_folder(&key, folder);
         for (int i = 0; i < 2; i++) /* the step's, and one of another user */
@@ -1065,9 +1049,7 @@ TEST(later)
     for (int trial = 0; trial < 2; trial++) {
         const json_int_t before = counted(arms[trial]);
         for (int node = 2; node >= 0; node--) {
-            char path[4096];
-            struct tccl_step_key other,
-                key = trial ? begin_trial(2, 2, path) : begin_step(2, 2, path);
+            struct tccl_step_key other, key = trial ? begin_trial(2, 2) : begin_step(2, 2);
             for (int i = 2; i > 0 && !trial; i--)
                 confirm(&key, i, "applied", "", true);
             achieved(&key, 1, 0, 32, 5);
@@ -1091,7 +1073,6 @@ TEST(later_without_ring)
 {
     cleanup_json json_t *yes = json_integer(1);
     const struct tccl_step_key key = new_key();
-    char path[4096] = "";
     bool told = false;
     int fds[2];
     for (int i = 0; i < TCCL_GENERATIONS; i++)

@@ -32,7 +32,9 @@ static struct tccl_profile *open_profile(struct tccl_backend *backend)
     return profile;
 }
 
-static int run(double seconds, struct tccl_fill_progress *end)
+static struct tccl_fill_progress end; /* of the last run */
+
+static int run(double seconds)
 {
     owned(backend) struct tccl_backend *backend = rough_begin();
     owned(profile) struct tccl_profile *profile = open_profile(backend);
@@ -43,7 +45,8 @@ static int run(double seconds, struct tccl_fill_progress *end)
                                               .seconds = seconds,
                                               .progress = progress};
     last = (struct tccl_error){0};
-    return tccl_fill(backend, profile, &options, end, &last);
+    memset(&end, 0xa5, sizeof(end));
+    return tccl_fill(backend, profile, &options, &end, &last);
 }
 
 static void begin(void)
@@ -51,6 +54,11 @@ static void begin(void)
     check_remove(cache);
     rough = (struct rough){.noise = 0.01};
     stop_at = 0;
+}
+
+BEFORE
+{
+    begin();
 }
 
 /* ---- what is on disk ---- */
@@ -176,19 +184,17 @@ static int known_sets(double *best)
  * the end. */
 TEST(resume_sets)
 {
-    struct tccl_fill_progress end;
     double best, resumed;
-    begin();
     rough.noise = 0;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK(known_sets(&best) > 0 && best > 0);
     long all = end.measured;
     begin();
     rough.noise = 0;
     stop_at = 3 * all / 5;
-    CHECK_INT(run(0, &end), TCCL_FILL_STOPPED);
+    CHECK_INT(run(0), TCCL_FILL_STOPPED);
     stop_at = 0;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.proven, SOME);
     CHECK(known_sets(&resumed) > 0 && resumed >= 0.97 * best);
 }
@@ -196,13 +202,11 @@ TEST(resume_sets)
 /* Stopped again and again; in the end as if it had never been. */
 TEST(resume)
 {
-    struct tccl_fill_progress end;
     long measured = 0;
     int rc;
-    begin();
     do {
         stop_at = 1 + rand() % 200;
-        rc = run(0, &end);
+        rc = run(0);
         CHECK_INT(end.known, measured);
         measured += end.measured;
     } while (rc == TCCL_FILL_STOPPED);
@@ -212,7 +216,7 @@ TEST(resume)
     CHECK_INT(log_.good, measured);
     CHECK_INT(log_.twice, 0);
     stop_at = 0;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.measured, 0);
     CHECK_INT(end.kept, SOME);
 }
@@ -220,11 +224,9 @@ TEST(resume)
 /* Fails now and then: tried again, and nothing is to be seen of it. */
 TEST(flaky)
 {
-    struct tccl_fill_progress end;
-    begin();
     rough.bad = "g1>m1";
     rough.bad_tries = 2;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK(rough.calls > end.measured);
     CHECK_INT(end.failed, 0);
     CHECK_INT(end.proven, SOME);
@@ -236,10 +238,8 @@ TEST(flaky)
  * these sets again, and no others. */
 TEST(failed)
 {
-    struct tccl_fill_progress end;
-    begin();
     rough.bad = "g3<m3";
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK(end.failed > 0);
     CHECK(strstr(end.why.text, "g3<m3") && strstr(end.why.text, "its worker died"));
     CHECK(end.partial >= 2 && end.proven >= 1); /* 0-3 and 2-3; 0-1 has no GPU 3 */
@@ -249,7 +249,7 @@ TEST(failed)
     CHECK_INT(log_.good, end.measured - end.failed);
     long failed = log_.failed, good = log_.good;
     rough.bad = NULL;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.proven, SOME);
     CHECK_INT(end.failed, 0);
     CHECK(end.measured > 0);
@@ -264,11 +264,9 @@ TEST(failed)
  */
 TEST(no_nics)
 {
-    struct tccl_fill_progress end;
     double bound;
-    begin();
     rough.no_nics = true;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.failed, 0);
     CHECK_INT(end.proven, SOME);
     CHECK(ring_of(0xf, &bound) > 0);
@@ -278,13 +276,13 @@ TEST(no_nics)
     CHECK_INT(log_.failed, 0);
     rough.no_nics = false;
     rough.conditions = "rough copies, TCP";
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK(end.measured > 0 && end.known > 0);
     CHECK_INT(end.proven, SOME);
     CHECK(known_pairs(0xf, &bound) > 0 && isfinite(bound));
     rough.no_nics = true;
     rough.conditions = NULL;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.measured, 0);
     CHECK(known_pairs(0xf, &bound) > 0);
 }
@@ -292,26 +290,24 @@ TEST(no_nics)
 /* Nothing works any more: it ends, and says what is the matter. */
 TEST(all_fail)
 {
-    struct tccl_fill_progress end;
-    begin();
     stop_at = 50;
-    CHECK_INT(run(0, &end), TCCL_FILL_STOPPED);
+    CHECK_INT(run(0), TCCL_FILL_STOPPED);
     stop_at = 0;
     rough.bad = "";
     rough.bad_tries = 0;
-    CHECK_INT(run(0, &end), -1);
+    CHECK_INT(run(0), -1);
     CHECK(strstr(last.text, "10 loads failed in a row, the last \""));
     CHECK(strstr(last.text, "its worker died: what was measured is kept") && rough.calls < 30);
     read_log();
     CHECK_INT(log_.good, 50);
     rough.bad = NULL;
     rough.dies_at = 20;
-    CHECK_INT(run(0, &end), -1);
+    CHECK_INT(run(0), -1);
     CHECK_STR(last.text, "the machine is on fire: what was measured is kept");
     read_log();
     CHECK_INT(log_.good, 70);
     rough.dies_at = 0;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.proven, SOME);
     CHECK_INT(end.known, 70);
 }
@@ -320,10 +316,8 @@ TEST(all_fail)
  * not known to a run without, nor the other way round. */
 TEST(marks)
 {
-    struct tccl_fill_progress end;
-    begin();
     rough.marks = TCCL_MARK_MPS;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK(end.measured > 50);
     CHECK_INT(count_tables(), 0);
     CHECK_INT(end.proven + end.partial, 0);
@@ -332,7 +326,7 @@ TEST(marks)
      * ring sets are guessed from: now and then a seventh as much again, once in a hundred times a
      * quarter and more. In the end nothing is left to be measured. */
     for (int runs = 0; runs < 6 && (runs == 0 || end.measured > 0); runs++) {
-        CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+        CHECK_INT(run(0), TCCL_FILL_DONE);
         CHECK_INT(end.known, measured + more);
         more += end.measured;
     }
@@ -342,14 +336,14 @@ TEST(marks)
     CHECK_INT(log_.marked, measured + more);
     CHECK_INT(log_.good, 0);
     rough.marks = 0;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.known, 0);
     CHECK(end.measured > 50);
     CHECK_INT(end.proven, SOME);
     CHECK_INT(count_tables(), SOME);
     begin(); /* marks that the back end didn't know of: those sets count as failed */
     rough.set_marks = TCCL_MARK_BUSY;
-    CHECK_INT(run(0, &end), -1);
+    CHECK_INT(run(0), -1);
     CHECK(strstr(last.text, "others used the GPUs"));
     CHECK_INT(count_tables(), 0);
     read_log();
@@ -379,7 +373,6 @@ static long ask_again(int times, double *gbps)
 TEST(again)
 {
     double first, second;
-    begin();
     rough.noise = 0;
     CHECK_INT(ask_again(0, &first), 1);
     rough.scale = 1.1;
@@ -404,12 +397,10 @@ TEST(again)
  * comes behind a table's chains begins anew each time, from what is measured by then.) */
 TEST(time)
 {
-    struct tccl_fill_progress end;
     double bound, gbps, best = 0;
     int rounds = 0, rc;
-    begin();
     rough.pause = 0.0005;
-    while ((rc = run(0.3 + 0.1 * rounds, &end)) == TCCL_FILL_TIME && rounds++ < 200) {
+    while ((rc = run(0.3 + 0.1 * rounds)) == TCCL_FILL_TIME && rounds++ < 200) {
         CHECK(end.left < 0.3 + 0.1 * rounds || end.left >= 0);
         gbps = ring_of(0xf, &bound);
         CHECK(gbps < 0 || bound >= gbps);
@@ -427,10 +418,8 @@ TEST(time)
 /* A run that is cut short leaves the better chains of an earlier one. */
 TEST(not_worse)
 {
-    struct tccl_fill_progress end;
     double bound, gbps, after;
-    begin();
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     gbps = ring_of(0xf, &bound);
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
@@ -452,9 +441,7 @@ static int left_over(void)
 /* Killed at any moment: what was measured before the measurement at work is in the log. */
 TEST(kill)
 {
-    struct tccl_fill_progress end;
     long told = 0;
-    begin();
     for (int round = 0; round < CHECK_ROUNDS(25); round++) {
         int pipe_[2];
         CHECK_INT(pipe(pipe_), 0);
@@ -463,7 +450,7 @@ TEST(kill)
         if (child == 0) {
             rough.tell = pipe_[1];
             close(pipe_[0]);
-            run(0, &end);
+            run(0);
             _exit(0);
         }
         char byte;
@@ -484,7 +471,7 @@ TEST(kill)
         told = log_.lines;
     }
     long before = log_.good;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.known, before);
     read_log();
     CHECK_INT(log_.twice, 0);
@@ -495,15 +482,13 @@ TEST(kill)
 /* The disk is full in the middle: one line, and the run goes on when there is room again. */
 TEST(full_disk)
 {
-    struct tccl_fill_progress end;
-    begin();
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         struct rlimit limit = {6000, RLIM_INFINITY};
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
-        CHECK_INT(run(0, &end), -1);
+        CHECK_INT(run(0), -1);
         CHECK(strstr(last.text, "sets.jsonl: ") && !strchr(last.text, '\n'));
         _exit(check_result());
     }
@@ -511,7 +496,7 @@ TEST(full_disk)
     read_log();
     CHECK(log_.good > 10);
     long before = log_.good;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(end.known, before);
     CHECK_INT(end.proven, SOME);
 }
@@ -529,12 +514,10 @@ static enum tccl_drift_verdict check_drift(struct tccl_drift *drift)
 
 TEST(drift)
 {
-    struct tccl_fill_progress end;
     struct tccl_drift drift;
     char link[16];
     int near = machine_of("amd-4gpu")->gpus[2].numa;
-    begin();
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     CHECK_INT(check_drift(&drift), TCCL_DRIFT_HOLDS);
     CHECK_INT(drift.count, 40);
     CHECK_STR(drift.sets[0].what, "best ring of GPUs 0-3");
@@ -567,12 +550,10 @@ TEST(drift)
  * tells. That is no drift, but for a rare one; a link that is worn out is one all the same. */
 TEST(drift_between_processes)
 {
-    struct tccl_fill_progress end;
     struct tccl_drift drift;
     int drifted = 0;
-    begin();
     rough.process = 0.8 * 2 * rough.noise;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(run(0), TCCL_FILL_DONE);
     for (int i = 0; i < 10; i++) {
         drifted += check_drift(&drift) != TCCL_DRIFT_HOLDS;
         tccl_drift_clear(&drift);

@@ -3,6 +3,14 @@
 #include "owned.h"
 #include "sample.h"
 
+static struct tccl_machine sample;
+static const struct tccl_machine *const machine = &sample;
+
+SETUP
+{
+    sample = sample_machine();
+}
+
 /* In how many memories that are next to none of its GPUs a chain has something to do, as often. */
 static int far_memories(const struct tccl_chain *chain, const struct tccl_machine *machine)
 {
@@ -97,7 +105,6 @@ static void check_baseline_nics(const struct tccl_table *table, const struct tcc
  * through its own memory is taken, wherever the table has it, unless the node is all its own. */
 TEST(leaves_room)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int all = 0; all < 2; all++)
         for (int slow = 0; slow < 2; slow++) {
             owned(table) struct tccl_table *table = sample_table(machine, all ? 15 : 1);
@@ -126,7 +133,6 @@ TEST(leaves_room)
 
 TEST(from_table)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         owned(table) struct tccl_table *table = sample_table(machine, gpus);
         cleanup_class struct tccl_node_class *class =
@@ -146,7 +152,6 @@ TEST(from_table)
 /* Without P2P: the best of those chains, wherever the table has them. */
 TEST(without_p2p)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 3; gpus < 16; gpus += 4) {
         owned(table) struct tccl_table *table = sample_table(machine, gpus);
         cleanup_class struct tccl_node_class *class =
@@ -185,7 +190,6 @@ TEST(no_nic)
 
 TEST(json)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 13);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
@@ -204,7 +208,6 @@ TEST(json)
  * writes is refused. */
 TEST(worse)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 13);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
@@ -227,7 +230,6 @@ TEST(worse)
 TEST(any_table)
 {
     static const enum tccl_view views[] = {TCCL_VIEW_JOB, TCCL_VIEW_ALL, TCCL_VIEW_HIDDEN};
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int i = 0; i < 15 * 3 * 8; i++) {
         owned(table) struct tccl_table *table = sample_table(machine, 1 + i % 15);
         for (int k = 0; k < table->n_results; k++)
@@ -250,7 +252,6 @@ static void check_refused(const json_t *json)
 /* Each key removed, and each replaced by values that are wrong everywhere. */
 TEST(refused)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 15);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
@@ -293,7 +294,6 @@ TEST(refused)
 /* What no NCCL can be made to build is no chain of that node, and its others stay. */
 TEST(unbuilt)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 15);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
@@ -319,7 +319,6 @@ TEST(unbuilt)
 /* What another node says of its chains is believed only as far as it fits the rest. */
 TEST(chains_refused)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     static const char *const chains[] = {
         "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_1",                  /* not over all GPUs */
         "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 4 -m0> mlx5_1",      /* over another one */
@@ -399,7 +398,6 @@ static bool twins(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
  * changes nothing. */
 TEST(sets)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int round = 0; round < 100 && !check_failures; round++) {
         cleanup_class struct tccl_node_class *class = class_with_sets(machine, 15);
         struct tccl_seen set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
@@ -457,7 +455,6 @@ TEST(sets)
 
 TEST(sets_refused)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
 #define A "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_1"
     static const struct {
         const char *key, *value;

@@ -16,6 +16,13 @@ struct lines {
     struct tccl_measurement measurements[MAX_LINES];
 };
 
+static struct lines lines; /* what a test has written */
+
+BEFORE
+{
+    lines.n = 0;
+}
+
 static int collect(void *context, const struct tccl_set *set,
                    const struct tccl_measurement *measurement)
 {
@@ -79,8 +86,6 @@ static long check_read(const struct lines *expected, int n, int torn)
 
 TEST(roundtrip)
 {
-    static struct lines lines;
-    lines.n = 0;
     CHECK_INT(check_read(&lines, 0, 0), 0); /* no file: an empty log */
     fill(&lines, 200);
     fill(&lines, 100);
@@ -100,11 +105,9 @@ TEST(one_writer)
 /* Cut at every byte of the last two lines: reading and opening lose no more than the torn line. */
 TEST(torn)
 {
-    static struct lines lines;
     cleanup_free char *data = NULL;
     size_t size = 0;
     unlink(path);
-    lines.n = 0;
     fill(&lines, 4);
     CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
     for (size_t cut = size; cut > 0; cut--) {
@@ -128,12 +131,10 @@ TEST(torn)
 
 TEST(altered)
 {
-    static struct lines lines;
     cleanup_free char *data = NULL;
     size_t size = 0;
     char place[600];
     unlink(path);
-    lines.n = 0;
     fill(&lines, 2);
     CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
     size_t second = strchr(data, '\n') - data + 1;
@@ -171,7 +172,6 @@ TEST(foreign)
         "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"marks\":[\"mps\",\"fog\"]}",
         "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"marks\":[1]}",
     };
-    static struct lines lines;
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct tccl_error err = {""};
         FILE *file = fopen(path, "w");
@@ -196,7 +196,6 @@ TEST(foreign)
 TEST(kill)
 {
     for (int round = 0; round < 20; round++) {
-        static struct lines lines;
         int told[2];
         unlink(path);
         CHECK_INT(pipe(told), 0);
@@ -231,10 +230,8 @@ TEST(kill)
 /* The file may not grow: as on a full disk. */
 TEST(full_disk)
 {
-    static struct lines lines;
     struct stat st;
     unlink(path);
-    lines.n = 0;
     fill(&lines, 3);
     CHECK_INT(stat(path, &st), 0);
     fflush(NULL);

@@ -5,6 +5,9 @@
 #include "owned.h"
 #include "sample.h"
 
+static struct tccl_machine sample;
+static const struct tccl_machine *const machine = &sample;
+
 static char path[512];
 
 static bool port_equal(struct tccl_port a, struct tccl_port b)
@@ -71,7 +74,6 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
 
 TEST(new)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = tccl_table_new(machine, 0xd);
     CHECK_INT(table->n_ports, 5); /* NIC 0: GPU 0, two memories; NIC 1: two memories */
     CHECK(table->ports[0].via.kind == TCCL_GPU && table->ports[0].via.index == 0);
@@ -96,7 +98,6 @@ static void go_by_nics(struct tccl_chain *chain)
 
 TEST(roundtrip)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         owned(table) struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
         for (int i = 0; i < table->n_results; i++) {
@@ -137,7 +138,6 @@ static void check_refused(const struct tccl_machine *machine, const char *data, 
 
 TEST(damage)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 5);
     cleanup_free char *data = NULL;
     size_t size = 0;
@@ -165,7 +165,6 @@ static void fix_sum(char *data, size_t size)
 /* A file with a right checksum over wrong content: every byte is changed to random values. */
 TEST(forged)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = sample_table(machine, 15);
     cleanup_free char *data = NULL;
     size_t size = 0;
@@ -193,7 +192,6 @@ TEST(forged)
 TEST(too_many)
 {
     enum { LINES = 4096 };
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
     cleanup_free char *data = NULL, *more = NULL;
     size_t size = 0, length = 0;
@@ -215,7 +213,6 @@ TEST(too_many)
 /* One that ends before all pairs of ports have been named, though its checksum is right. */
 TEST(too_few)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = tccl_table_new(machine, 15), *copy = NULL;
     cleanup_free char *data = NULL;
     size_t size = 0;
@@ -241,7 +238,6 @@ TEST(other_machine)
 /* What contradicts itself is not written, and the old file stays. */
 TEST(contradiction)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps / 2;
@@ -258,7 +254,6 @@ TEST(contradiction)
 /* A file of another version: the text says what to run. */
 TEST(older)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     static const char *const files[] = {"tccl-chains 10\nand what it had, as long as it may be\n",
                                         "tccl-chains 12\nand what it may have then\n"};
     for (int i = 0; i < 2; i++) {
@@ -274,7 +269,6 @@ TEST(older)
  * bounds all of as many rings. */
 TEST(keep_set)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = tccl_table_new(machine, 15);
     struct tccl_seen set = sample_table_set(table, false, 2), other;
     set.gbps = 5;
@@ -314,7 +308,6 @@ TEST(keep_set)
 /* What a node class gets; without P2P those that have none. */
 TEST(class_sets)
 {
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = tccl_table_new(machine, 15);
     struct tccl_seen set = sample_table_set(table, false, 2);
     set.set.rings[0].edges[0] = (struct tccl_edge){TCCL_P2P_WRITE, 0};
@@ -374,6 +367,7 @@ TEST(no_such_gpus)
 
 SETUP
 {
+    sample = sample_machine();
     snprintf(path, sizeof(path), "%s", check_at("table.chains"));
 }
 
