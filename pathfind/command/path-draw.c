@@ -110,7 +110,7 @@ static int print_svg(FILE *out, const void *what, struct tccl_error *err)
                           answer->baseline.gbps, answer_ratio(answer));
     if (rings > 1 || route_rings(&answer->baseline) > 1)
         snprintf(text + length, sizeof(text) - length,
-                 "At each arrow: a1 is the first of ring a, then GB/s");
+                 "At each arrow: " TCCL_PANELS_PLACE ", then GB/s");
     tccl_svg_text(MARGIN, MARGIN + 36, "", text, out);
     fprintf(out, "<g transform=\"translate(%d,%d)\">\n", MARGIN, TITLE);
     tccl_panels_svg(&panels, out);

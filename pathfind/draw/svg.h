@@ -131,6 +131,9 @@ struct tccl_panel {
     double x, y; /* set by tccl_panels_place */
 };
 
+/* What stands at an arrow of several rings. */
+#define TCCL_PANELS_PLACE "a1 is the first of ring a"
+
 struct tccl_panels {
     struct tccl_panel *list;
     int n;

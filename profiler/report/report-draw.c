@@ -260,7 +260,7 @@ static bool put_pair(const struct tccl_report *report, const char *what,
     put_ways(report, &pair.nccl, out);
     bool red = pair.nccl.limit.rated.slow.count > 1;
     fprintf(out, "<p class=\"dim\">At each arrow: its place in the ring%s, and GB/s%s%s.</p>\n",
-            pair.ours.n > 1 || pair.nccl.n > 1 ? " (a1: the first of ring a)" : "",
+            pair.ours.n > 1 || pair.nccl.n > 1 ? " (" TCCL_PANELS_PLACE ")" : "",
             pair.ours.limit.together ? " while all copies run"
                                      : " of that copy alone, where it was measured; of all copies "
                                        "together the slowest alone is known",
