@@ -22,16 +22,13 @@ enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 static int count_near(const char *name, const struct tccl_side *side)
 {
     cleanup_json json_t *json = altered_json(name);
-    json_t *limit;
     const json_t *lists[] = {json_object_get(json, "resources"), json_object_get(json, "rules")};
     struct tccl_model *model = altered_model(name, json);
     double gbps = side_gbps(model, side);
-    size_t i;
     int count = 0;
     tccl_model_free(model);
     for (int list = 0; list < 2; list++)
-        json_array_foreach(lists[list], i, limit)
-        {
+        EACH_OF(limit, lists[list]) {
             double was = json_number_value(json_object_get(limit, "gbps"));
             json_object_set_new(limit, "gbps", json_real(was * 0.9));
             model = altered_model(name, json);

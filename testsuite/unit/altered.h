@@ -37,12 +37,9 @@ static struct tccl_model *altered_model(const char *name, const json_t *json)
 static struct tccl_model *alter_model(const char *name, double by, bool drop, unsigned long *state)
 {
     cleanup_json json_t *json = altered_json(name);
-    json_t *limit;
     json_t *lists[] = {json_object_get(json, "resources"), json_object_get(json, "rules")};
-    size_t i;
     for (int list = 0; list < 2; list++)
-        json_array_foreach(lists[list], i, limit)
-        {
+        EACH_OF(limit, lists[list]) {
             double factor = 1 + by * (random_below(state, 20001) / 10000.0 - 1);
             double gbps = json_number_value(json_object_get(limit, "gbps"));
             json_object_set_new(limit, "gbps", json_real(gbps * factor));

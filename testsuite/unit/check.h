@@ -157,6 +157,11 @@ void check_add(struct check_step *step);
 #endif
 #define CHECK_ROUNDS(n) (((n) + CHECK_PART - 1) / CHECK_PART)
 
+/* Each element of a JSON array: EACH_OF(record, records) { … }. */
+#define EACH_OF(one, array)                                                                        \
+    for (size_t at_ = 0; at_ != SIZE_MAX; at_ = SIZE_MAX)                                          \
+        for (json_t * one; (one = json_array_get(array, at_)); at_++)
+
 /* The seed of a property test: TCCL_SEED from the environment, or a new one; printed when it is
  * asked for first. rand() and drand48() begin from it in each test, so that one alone does the
  * same.

@@ -60,11 +60,8 @@ static inline struct tccl_model *cut(const char *name, const struct link *link, 
 {
     struct tccl_model *model = NULL;
     cleanup_json json_t *json = json_load_file(machine_file(name), 0, NULL);
-    size_t i;
-    json_t *resource;
     int found = 0;
-    json_array_foreach(json_object_get(json, "resources"), i, resource)
-    {
+    EACH_OF(resource, json_object_get(json, "resources")) {
         const char *own = json_string_value(json_object_get(resource, "name"));
         if (strncmp(own, link->prefix, strlen(link->prefix)) != 0 ||
             !is_way(own + strlen(link->prefix)))

@@ -1019,10 +1019,9 @@ TEST(shared_memories)
 static json_int_t counted(const char *arm)
 {
     cleanup_json json_t *all = evidence();
-    const json_t *one;
     json_int_t steps = 0;
-    size_t i;
-    json_array_foreach(all, i, one) steps += json_integer_value(json_object_get(one, arm));
+    EACH_OF(one, all)
+        steps += json_integer_value(json_object_get(one, arm));
     return steps;
 }
 

@@ -180,10 +180,7 @@ TEST(stopped)
 {
     cleanup_json json_t *json = json_load_file(machine_file("turin-pex890"), 0, NULL);
     unsigned long state = check_seed();
-    size_t i;
-    json_t *rule;
-    json_array_foreach(json_object_get(json, "rules"), i, rule)
-    {
+    EACH_OF(rule, json_object_get(json, "rules")) {
         if (strncmp(tccl_text_of(rule, "name"), "posted writes of vs2", 20) == 0)
             json_object_set_new(rule, "gbps",
                                 json_real(1.5 * json_number_value(json_object_get(rule, "gbps"))));

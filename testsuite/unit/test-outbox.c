@@ -374,9 +374,7 @@ static void fill_tmpfs(void)
     struct tccl_outbox *outbox = open_outbox();
     cleanup_json json_t *given = batch(1, 100), *more = batch(1, 2000), *ids = NULL;
     char noise[4096];
-    size_t i;
-    json_t *each;
-    json_array_foreach(given, i, each)
+    EACH_OF(each, given)
         json_object_set_new(each, "ring", json_sprintf("%03000d", 0)); /* a page each */
     CHECK_OK(tccl_outbox_put(outbox, given, &too_long, ERR));
     int fd = open(check_at("ballast"), O_WRONLY | O_CREAT, 0600), lost = 0;

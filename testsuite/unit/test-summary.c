@@ -64,9 +64,8 @@ static bool has_ring(const json_t *record)
 static int count_of(const json_t *records, const char *name, const char *word)
 {
     int count = 0;
-    size_t i;
-    json_t *record;
-    json_array_foreach((json_t *)records, i, record) count += is(record, name, word);
+    EACH_OF(record, records)
+        count += is(record, name, word);
     return count;
 }
 
@@ -86,16 +85,12 @@ static void check_words(const json_t *records, const json_t *got, const char *na
 
 static void check_reasons(const json_t *records, const json_t *got)
 {
-    size_t i, j;
-    json_t *cause, *record;
     int total = 0, least = INT32_MAX;
-    json_array_foreach((json_t *)got, i, cause)
-    {
+    EACH_OF(cause, got) {
         int steps = 0, failed = 0;
         int64_t last = -1;
         bool example = false;
-        json_array_foreach((json_t *)records, j, record)
-        {
+        EACH_OF(record, records) {
             if (!is(record, "reason_class", text_of(cause, "class")))
                 continue;
             int64_t start = (int64_t)number_of(record, "start");
@@ -120,10 +115,7 @@ static int values_of(const json_t *records, const char *member, const char *buil
                      double values[static RECORDS_MOST])
 {
     int count = 0;
-    size_t i;
-    json_t *record;
-    json_array_foreach((json_t *)records, i, record)
-    {
+    EACH_OF(record, records) {
         if (has_ring(record) && number_of(record, member) > 0 &&
             (!built || is(record, "built", built)))
             values[count++] = number_of(record, member);
@@ -137,15 +129,12 @@ static void check_gains(const json_t *records, const json_t *summary)
     const json_t *built = json_object_get(summary, "gain_built");
     int count = values_of(records, "ratio", "yes", values); /* that NCCL built as planned */
     double sum = 0, to = 0;
-    size_t j;
-    json_t *part;
     CHECK_INT((int)number_of(built, "steps"), count);
     check_known(built, "median", count > 0, median(values, count));
     count = values_of(records, "ratio", NULL, values);
     for (int i = 0; i < count; i++)
         sum += values[i];
-    json_array_foreach(json_object_get(summary, "gains"), j, part)
-    {
+    EACH_OF(part, json_object_get(summary, "gains")) {
         int steps = 0;
         CHECK(number_of(part, "from") == to);
         to = json_is_null(json_object_get(part, "to")) ? INFINITY : number_of(part, "to");
@@ -162,10 +151,9 @@ static void check_solve(const json_t *records, const json_t *got)
 {
     static double values[RECORDS_MOST];
     int count = 0;
-    size_t i;
-    json_t *record;
-    json_array_foreach((json_t *)records, i, record) if (number_of(record, "solve_us") > 0)
-        values[count++] = number_of(record, "solve_us");
+    EACH_OF(record, records)
+        if (number_of(record, "solve_us") > 0)
+            values[count++] = number_of(record, "solve_us");
     if (count == 0) {
         CHECK(json_is_null(json_object_get(got, "max")));
         return;
@@ -189,15 +177,11 @@ static double alone_of(const json_t *record)
 static double best_of(const json_t *records, const json_t *like)
 {
     double best = 0;
-    size_t i;
-    json_t *record;
-    json_array_foreach(
-        (json_t *)records, i,
-        record) if (has_ring(record) &&
-                    number_of(record, "n_nodes") == number_of(like, "n_nodes") &&
-                    number_of(record, "gpus") == number_of(like, "gpus") &&
-                    strcmp(text_of(record, "node_class"), text_of(like, "node_class")) == 0) best =
-        fmax(best, alone_of(record));
+    EACH_OF(record, records)
+        if (has_ring(record) && number_of(record, "n_nodes") == number_of(like, "n_nodes") &&
+            number_of(record, "gpus") == number_of(like, "gpus") &&
+            strcmp(text_of(record, "node_class"), text_of(like, "node_class")) == 0)
+            best = fmax(best, alone_of(record));
     return best;
 }
 
@@ -311,10 +295,7 @@ static void check_losses(const json_t *records, const json_t *summary)
                  *placement = json_object_get(summary, "placement");
     double beside = 0, beside_alone = 0, alone = 0, placed = 0;
     int shared = 0, known = 0, unknown = 0;
-    size_t i;
-    json_t *record;
-    json_array_foreach((json_t *)records, i, record)
-    {
+    EACH_OF(record, records) {
         double gbps = gbps_of(record), most = fmax(gbps, number_of(record, "alone_gbps"));
         if (gbps == 0)
             continue;
@@ -384,11 +365,8 @@ static int jobs_of(const json_t *records, const json_t *group, bool (*kind)(cons
         int steps;
     } jobs[RECORDS_MOST];
     int n = 0;
-    size_t i;
-    json_t *record;
     *steps = 0;
-    json_array_foreach((json_t *)records, i, record)
-    {
+    EACH_OF(record, records) {
         int at = 0;
         if (!kind(record) || !is_in(group, record))
             continue;
@@ -459,18 +437,17 @@ static void check_group(const json_t *records, const json_t *group)
     int ring_steps, own_steps, trials = 0;
     int r = jobs_of(records, group, is_steered, rings, &ring_steps);
     int o = jobs_of(records, group, is_trial_or_left, own, &own_steps);
-    size_t i;
-    json_t *record;
     check_arm(json_object_get(group, "rings"), rings, r, ring_steps);
     check_arm(json_object_get(group, "own"), own, o, own_steps);
-    json_array_foreach((json_t *)records, i, record) trials +=
-        is_in(group, record) && is_trial_or_left(record) && is(record, "reason_class", "trial");
+    EACH_OF(record, records)
+        trials +=
+            is_in(group, record) && is_trial_or_left(record) && is(record, "reason_class", "trial");
     CHECK_INT((int)number_of(group, "trials"), trials);
     int users = 0;
     for (int uid = 1000; uid < 1003; uid++) { /* all that there are */
         bool has = false;
-        json_array_foreach((json_t *)records, i, record) has =
-            has || (is_in(group, record) && number_of(record, "uid") == uid);
+        EACH_OF(record, records)
+            has = has || (is_in(group, record) && number_of(record, "uid") == uid);
         users += has;
     }
     CHECK_INT((int)number_of(group, "users"), users);
@@ -533,10 +510,7 @@ static int check_account(const json_t *records, const json_t *account)
     int steps = 0, few = 0;
     double share = 0, bytes = 0;
     const json_t *uid = json_object_get(account, "uid");
-    size_t i;
-    json_t *record;
-    json_array_foreach((json_t *)records, i, record)
-    {
+    EACH_OF(record, records) {
         double part = number_of(record, "sent_share");
         if (!(number_of(record, "achieved_gbps") > 0) || !(part > 0) ||
             !is(record, "account", text_of(account, "account")) ||
@@ -559,10 +533,7 @@ static void check_achieved(const json_t *records, const json_t *achieved)
 {
     static double shares[RECORDS_MOST];
     int rings = 0, own = 0, in_groups = 0, in_accounts = 0, timed = 0;
-    size_t i;
-    json_t *record, *group;
-    json_array_foreach((json_t *)records, i, record)
-    {
+    EACH_OF(record, records) {
         if (is_measured(record) && is_steered(record))
             shares[rings++] = number_of(record, "achieved_share");
         own += is_measured(record) && is_trial_or_left(record);
@@ -571,16 +542,15 @@ static void check_achieved(const json_t *records, const json_t *achieved)
     CHECK_INT((int)number_of(achieved, "rings"), rings);
     CHECK_INT((int)number_of(achieved, "own"), own);
     check_known(achieved, "share", rings > 0, median(shares, rings));
-    json_array_foreach(json_object_get(achieved, "groups"), i, group)
-    {
+    EACH_OF(group, json_object_get(achieved, "groups")) {
         check_group(records, group);
         check_stale(records, group);
         in_groups += (int)(number_of(json_object_get(group, "rings"), "steps") +
                            number_of(json_object_get(group, "own"), "steps"));
     }
     CHECK_INT(in_groups, rings + own);
-    json_array_foreach(json_object_get(achieved, "accounts"), i, group) in_accounts +=
-        check_account(records, group);
+    EACH_OF(group, json_object_get(achieved, "accounts"))
+        in_accounts += check_account(records, group);
     CHECK_INT(in_accounts, timed);
 }
 
@@ -602,19 +572,15 @@ static int64_t full_hour(int64_t when)
 /* Each span against all records that belong to it. Returns how many steps they have. */
 static int check_spans(const json_t *records, const json_t *got, int64_t (*start_of)(int64_t when))
 {
-    size_t i, j;
-    json_t *day, *record;
     int total = 0;
     int64_t before = -1;
-    json_array_foreach((json_t *)got, i, day)
-    {
+    EACH_OF(day, got) {
         int steps = 0, planned = 0, built = 0, failed = 0, rings = 0;
         double sum = 0;
         int64_t start = (int64_t)number_of(day, "start");
         CHECK(start > before);
         before = start;
-        json_array_foreach((json_t *)records, j, record)
-        {
+        EACH_OF(record, records) {
             if (start_of((int64_t)number_of(record, "start")) != start)
                 continue;
             bool ring = has_ring(record) && number_of(record, "ratio") > 0;
@@ -639,14 +605,13 @@ static int check_spans(const json_t *records, const json_t *got, int64_t (*start
 /* All steps of the 24 hours up to that of the last one. */
 static void check_hours(const json_t *records, const json_t *got)
 {
-    size_t i;
-    json_t *record;
     int64_t last = 0;
     int steps = 0;
-    json_array_foreach((json_t *)records, i, record) if (number_of(record, "start") > (double)last)
-        last = (int64_t)number_of(record, "start");
-    json_array_foreach((json_t *)records, i, record) steps +=
-        full_hour((int64_t)number_of(record, "start")) > full_hour(last) - 24 * 3600;
+    EACH_OF(record, records)
+        if (number_of(record, "start") > (double)last)
+            last = (int64_t)number_of(record, "start");
+    EACH_OF(record, records)
+        steps += full_hour((int64_t)number_of(record, "start")) > full_hour(last) - 24 * 3600;
     CHECK_INT(check_spans(records, got, full_hour), steps);
 }
 

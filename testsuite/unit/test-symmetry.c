@@ -356,11 +356,10 @@ TEST(nearly_alike)
     owned(model) struct tccl_model *model = NULL;
     struct tccl_exchange move;
     struct tccl_alike alike;
-    json_t *slow = NULL, *one;
-    size_t i;
-    json_array_foreach(json_object_get(json, "resources"), i,
-                       one) if (strcmp(json_string_value(json_object_get(one, "name")), "g6 out") ==
-                                0) slow = one;
+    json_t *slow = NULL;
+    EACH_OF(one, json_object_get(json, "resources"))
+        if (strcmp(json_string_value(json_object_get(one, "name")), "g6 out") == 0)
+            slow = one;
     CHECK(slow != NULL);
     json_object_set_new(slow, "gbps",
                         json_real(json_real_value(json_object_get(slow, "gbps")) * 0.92));
