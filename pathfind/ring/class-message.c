@@ -1,118 +1,233 @@
-/* class-message.c: node classes in messages between nodes. */
+/* class-message.c: node classes in messages between nodes, and compared, by one table of all of
+ * their members. */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "chain/beside-text.h"
 #include "ring/node-class.h"
 
+/* ---- the table ---- */
+
+/* Whose member it is. */
+enum {
+    OF_CLASS = 1,
+    OF_NOISE = 2, /* of the class, too, behind its nodes' lists */
+    OF_NIC = 4,
+    OF_BASELINE = 8,
+    OF_CHAIN = 16, /* what is seen of a pair of NICs, */
+    OF_RING = 32,  /* of the ring, which is no list, */
+    OF_SET = 64,   /* or of several at once */
+    OF_SINGLE = OF_CHAIN | OF_RING,
+    OF_SEEN = OF_SINGLE | OF_SET,
+};
+
+struct member {
+    const char *name;
+    enum { TEXT, BESIDE, BOOL, WHOLE, BASIS, REAL, NICS, CHAINS } type;
+    unsigned of;
+    enum {
+        OR_NULL /* infinite */,
+        ALWAYS,
+        NEWER /* older tcclds send none */,
+        THERE /* left out where "" or 0 */
+    } when;
+    double min, max; /* min of texts: 1: not empty. NEWER: 0 will do, too */
+    size_t at, size;
+};
+
+#define OF(type, member) offsetof(type, member), sizeof(((type *)0)->member)
+#define CLASS(member) OF(struct tccl_node_class, member)
+#define NIC(member) OF(struct tccl_class_nic, member)
+#define BASELINE(member) OF(struct tccl_class_baseline, member)
+#define SEEN(member) OF(struct tccl_seen, member)
+#define GBPS 0, 1e6
+#define BOUNCES 0, TCCL_MAX_GPUS + 1
+#define ENDS TCCL_ENDS_LEAST, TCCL_ENDS_MOST
+
+/* In the order of the message. */
+/* clang-format off */
+static const struct member members[] = {
+    {"machine", TEXT, OF_CLASS, ALWAYS, 1, 0, CLASS(machine)},
+    {"source", TEXT, OF_CLASS, ALWAYS, 0, 0, CLASS(source)},
+    {"gpus", WHOLE, OF_CLASS, ALWAYS, 1, (1 << TCCL_MAX_GPUS) - 1, CLASS(gpus)},
+    {"moved", BOOL, OF_CLASS, THERE, 0, 1, CLASS(moved)},
+    {"neighbours", WHOLE, OF_CLASS, ALWAYS, 0, TCCL_MAX_GPUS, CLASS(neighbours)},
+    {"beside", BESIDE, OF_CLASS, THERE, 0, TCCL_BESIDE_TEXT, CLASS(beside)},
+    {"worse", TEXT, OF_CLASS, THERE, 0, 0, CLASS(worse)},
+    {"noise", REAL, OF_NOISE, ALWAYS, 0, 1, CLASS(noise)},
+    {"name", TEXT, OF_NIC, ALWAYS, 1, 0, NIC(name)},
+    {"fabric", TEXT, OF_NIC, ALWAYS, 0, 0, NIC(fabric)},
+    {"gbps", REAL, OF_NIC, ALWAYS, GBPS, NIC(gbps)},
+    {"ring_gbps", REAL, OF_BASELINE, ALWAYS, GBPS, BASELINE(gbps[1])},
+    {"chain_gbps", REAL, OF_BASELINE, ALWAYS, GBPS, BASELINE(gbps[0])},
+    {"ring_share", REAL, OF_BASELINE, ALWAYS, 0, 1, BASELINE(share[1])},
+    {"chain_share", REAL, OF_BASELINE, ALWAYS, 0, 1, BASELINE(share[0])},
+    {"ring_bounces", WHOLE, OF_BASELINE, ALWAYS, BOUNCES, BASELINE(bounces[1])},
+    {"chain_bounces", WHOLE, OF_BASELINE, ALWAYS, BOUNCES, BASELINE(bounces[0])},
+    {"ring_ends", WHOLE, OF_BASELINE, NEWER, ENDS, BASELINE(ends[1])},
+    {"chain_ends", WHOLE, OF_BASELINE, NEWER, ENDS, BASELINE(ends[0])},
+    {"entry_nics", NICS, OF_BASELINE, ALWAYS, 0, 0, BASELINE(entry_nics)},
+    {"exit_nics", NICS, OF_BASELINE, ALWAYS, 0, 0, BASELINE(exit_nics)},
+    {"gbps", REAL, OF_SEEN, ALWAYS, GBPS, SEEN(gbps)},
+    {"alone", REAL, OF_SEEN, ALWAYS, GBPS, SEEN(alone)},
+    {"share", REAL, OF_SEEN, ALWAYS, 0, 1, SEEN(share)},
+    {"ends", WHOLE, OF_SEEN, NEWER, ENDS, SEEN(ends)},
+    {"basis", BASIS, OF_SEEN, ALWAYS, 0, 0, SEEN(basis)},
+    {"bound", REAL, OF_SEEN, OR_NULL, GBPS, SEEN(bound)},
+    {"chain", CHAINS, OF_SINGLE, ALWAYS, 0, 1, SEEN(set)}, /* null: none */
+    {"rings", CHAINS, OF_SET, ALWAYS, 0, TCCL_CHAIN_RINGS, SEEN(set)},
+    {"harms", BOOL, OF_SINGLE, ALWAYS, 0, 1, SEEN(harms)}, /* no set harms */
+};
+/* clang-format on */
+
+#define MEMBERS_END (&members[sizeof(members) / sizeof(*members)])
+#define FOR_MEMBERS(member, whose)                                                                 \
+    for (const struct member *member = members; member < MEMBERS_END; member++)                    \
+        if (member->of & (whose))
+
+/* The lists of a class. */
+struct list {
+    const char *name;
+    unsigned of;
+    void *first;
+    size_t size;
+    int n;
+};
+enum { N_LISTS = 5 };
+
+static void lists_of(const struct tccl_node_class *class, struct list lists[static N_LISTS])
+{
+    int sets = tccl_class_first_set(class);
+    lists[0] =
+        (struct list){"nics", OF_NIC, (void *)class->nics, sizeof(*class->nics), class->n_nics};
+    lists[1] = (struct list){"cells", OF_CHAIN, class->seen, sizeof(*class->seen), sets - 1};
+    lists[2] = (struct list){"ring", OF_RING, tccl_class_ring(class), sizeof(*class->seen), 1};
+    lists[3] = (struct list){"sets", OF_SET, class->seen + sets, sizeof(*class->seen),
+                             class->n_seen - sets};
+    lists[4] = (struct list){"baselines", OF_BASELINE, (void *)class->baselines,
+                             sizeof(*class->baselines), TCCL_GENERATIONS};
+}
+
+static void *entry_of(const struct list *list, int i)
+{
+    return (char *)list->first + list->size * (size_t)i;
+}
+
+/* ---- comparison ---- */
+
+static bool equal(unsigned of, const void *a, const void *b)
+{
+    const struct tccl_class_baseline *own = a, *its = b;
+    bool same = of != OF_BASELINE || own->n_chains == its->n_chains;
+    FOR_MEMBERS(member, of)
+    {
+        const void *x = (const char *)a + member->at, *y = (const char *)b + member->at;
+        const char *const *text = x, *const *other = y;
+        size_t size = member->type == NICS ? (size_t)own->n_chains : member->size;
+        same = same &&
+               (member->type == TEXT     ? strcmp(x, y) == 0
+                : member->type == BESIDE ? strcmp(*text ? *text : "", *other ? *other : "") == 0
+                : member->type == CHAINS ? tccl_ring_set_equal(x, y)
+                : member->type == REAL   ? *(const double *)x == *(const double *)y
+                                         : memcmp(x, y, size) == 0);
+    }
+    return same;
+}
+
+bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
+{
+    struct list own[N_LISTS], its[N_LISTS];
+    lists_of(a, own);
+    lists_of(b, its);
+    bool same = equal(OF_CLASS | OF_NOISE, a, b);
+    for (int i = 0; i < N_LISTS && same; i++) {
+        same = own[i].n == its[i].n;
+        for (int k = 0; k < own[i].n && same; k++)
+            same = equal(own[i].of == OF_SET ? OF_SEEN : own[i].of, entry_of(&own[i], k),
+                         entry_of(&its[i], k));
+    }
+    return same;
+}
+
 /* ---- writing ---- */
 
-/* An unknown bound (infinite) is null. No set harms. */
-static json_t *seen_to_json(const struct tccl_node_class *class, const struct tccl_seen *seen)
+/* NULL: out of memory, or left out. */
+static json_t *value_to_json(const struct tccl_node_class *class, const struct member *member,
+                             const void *object)
 {
-    bool several = seen - class->seen >= tccl_class_first_set(class);
+    const void *at = (const char *)object + member->at;
+    bool there = member->when != THERE || *(const char *)at;
     char text[TCCL_RINGS_TEXT];
-    tccl_class_format(class, &seen->set, text);
-    json_t *json =
-        json_pack("{s:f, s:f, s:f, s:i, s:s, s:o, s:o}", "gbps", seen->gbps, "alone", seen->alone,
-                  "share", seen->share, "ends", seen->ends, "basis", tccl_basis_name(seen->basis),
-                  "bound", isfinite(seen->bound) ? json_real(seen->bound) : json_null(),
-                  several ? "rings" : "chain", *text ? json_string(text) : json_null());
-    if (!several)
-        json_object_set_new(json, "harms", json_boolean(seen->harms));
-    return json;
+    json_t *nics;
+    switch (member->type) {
+    case TEXT:
+        return there ? json_string(at) : NULL;
+    case BESIDE:
+        return json_string(*(char *const *)at);
+    case BOOL:
+        return there ? json_boolean(*(const bool *)at) : NULL;
+    case WHOLE:
+        return json_integer(member->size == 1 ? *(const uint8_t *)at : *(const int *)at);
+    case BASIS:
+        return json_string(tccl_basis_name(*(const enum tccl_basis *)at));
+    case REAL:
+        return isfinite(*(const double *)at) ? json_real(*(const double *)at) : json_null();
+    case NICS:
+        nics = json_array();
+        for (int i = 0; i < ((const struct tccl_class_baseline *)object)->n_chains; i++)
+            json_array_append_new(nics, json_integer(((const uint8_t *)at)[i]));
+        return nics;
+    default:
+        tccl_class_format(class, at, text);
+        return *text ? json_string(text) : json_null();
+    }
 }
 
-static json_t *list_to_json(const struct tccl_node_class *class, int first, int end)
+/* Returns 0, or not. */
+static int put(json_t *json, const struct tccl_node_class *class, unsigned of, const void *object)
 {
-    json_t *json = json_array();
-    for (int i = first; i < end; i++)
-        json_array_append_new(json, seen_to_json(class, &class->seen[i]));
-    return json;
-}
-
-static json_t *numbers_to_json(const uint8_t *numbers, int count)
-{
-    json_t *json = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(json, json_integer(numbers[i]));
-    return json;
-}
-
-static bool baseline_equal(const struct tccl_class_baseline *a, const struct tccl_class_baseline *b)
-{
-    for (int closed = 0; closed < 2; closed++)
-        if (a->gbps[closed] != b->gbps[closed] || a->share[closed] != b->share[closed] ||
-            a->bounces[closed] != b->bounces[closed] || a->ends[closed] != b->ends[closed])
-            return false;
-    return a->n_chains == b->n_chains && memcmp(a->entry_nics, b->entry_nics, a->n_chains) == 0 &&
-           memcmp(a->exit_nics, b->exit_nics, a->n_chains) == 0;
+    int failed = 0;
+    FOR_MEMBERS(member, of)
+    {
+        json_t *value = value_to_json(class, member, object);
+        if (value || member->when != THERE)
+            failed |= json_object_set_new(json, member->name, value);
+    }
+    return failed;
 }
 
 /* Most generations have the baseline of the one before: that is null. */
-static json_t *baselines_to_json(const struct tccl_node_class *class)
+static json_t *entry_to_json(const struct tccl_node_class *class, const struct list *list, int i)
 {
-    json_t *json = json_array();
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        const struct tccl_class_baseline *own = &class->baselines[i];
-        json_array_append_new(
-            json, i > 0 && baseline_equal(own, own - 1)
-                      ? json_null()
-                      : json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:o, s:o}", "ring_gbps",
-                                  own->gbps[1], "chain_gbps", own->gbps[0], "ring_share",
-                                  own->share[1], "chain_share", own->share[0], "ring_bounces",
-                                  own->bounces[1], "chain_bounces", own->bounces[0], "ring_ends",
-                                  own->ends[1], "chain_ends", own->ends[0], "entry_nics",
-                                  numbers_to_json(own->entry_nics, own->n_chains), "exit_nics",
-                                  numbers_to_json(own->exit_nics, own->n_chains)));
-    }
-    return json;
+    const void *own = entry_of(list, i);
+    if (list->of == OF_BASELINE && i > 0 && equal(OF_BASELINE, own, entry_of(list, i - 1)))
+        return json_null();
+    cleanup_json json_t *json = json_object();
+    return put(json, class, list->of, own) != 0 ? NULL : tccl_steal(json);
 }
 
 json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
 {
-    json_t *nics = json_array();
-    for (int i = 0; i < class->n_nics; i++)
-        json_array_append_new(nics,
-                              json_pack("{s:s, s:s, s:f}", "name", class->nics[i].name, "fabric",
-                                        class->nics[i].fabric, "gbps", class->nics[i].gbps));
-    return json_pack("{s:s, s:s, s:I, s:o*, s:i, s:s*, s:s*, s:o, s:o, s:o, s:o, s:f, s:o}",
-                     "machine", class->machine, "source", class->source, "gpus",
-                     (json_int_t) class->gpus, "moved", class->moved ? json_true() : NULL,
-                     "neighbours", class->neighbours, "beside", class->beside, "worse",
-                     *class->worse ? class->worse : NULL, "nics", nics, "cells",
-                     list_to_json(class, 0, tccl_class_pairs(class)), "ring",
-                     seen_to_json(class, tccl_class_ring(class)), "sets",
-                     list_to_json(class, tccl_class_first_set(class), class->n_seen), "noise",
-                     class->noise, "baselines", baselines_to_json(class));
+    struct list lists[N_LISTS];
+    lists_of(class, lists);
+    cleanup_json json_t *json = json_object();
+    int failed = put(json, class, OF_CLASS, class);
+    for (const struct list *own = lists; own < lists + N_LISTS; own++) {
+        json_t *list = own->of == OF_RING ? entry_to_json(class, own, 0) : json_array();
+        for (int i = 0; i < own->n && own->of != OF_RING; i++)
+            failed |= json_array_append_new(list, entry_to_json(class, own, i));
+        failed |= json_object_set_new(json, own->name, list);
+        if (own->of == OF_SET)
+            failed |= put(json, class, OF_NOISE, class);
+    }
+    return failed ? NULL : tccl_steal(json);
 }
 
 /* ---- reading ---- */
-
-/* Copies a name of printable ASCII characters. Returns 0, or -1. */
-static int take_name(const char *text, char *name, size_t size, bool may_be_empty)
-{
-    size_t length = strlen(text);
-    if (length >= size || (length == 0 && !may_be_empty))
-        return -1;
-    for (const char *at = text; *at; at++)
-        if (*at < ' ' || *at > '~')
-            return -1;
-    memcpy(name, text, length + 1);
-    return 0;
-}
-
-static bool is_rate(double gbps)
-{
-    return gbps >= 0 && gbps <= 1e6;
-}
-
-static bool is_share(double share)
-{
-    return share >= 0 && share <= 1;
-}
 
 /* The NIC of that name; -1: the class has none. */
 static int find_nic(const struct tccl_node_class *class, const char *name)
@@ -123,12 +238,12 @@ static int find_nic(const struct tccl_node_class *class, const char *name)
     return -1;
 }
 
-/* Chains over the GPUs of the class, by its NICs. */
+/* Chains over the GPUs of the class, by its NICs. Returns 0, or -1. */
 static int set_from_text(const struct tccl_node_class *class, const char *text,
                          struct tccl_ring_set *set)
 {
     struct tccl_named_rings named;
-    if (tccl_named_rings_parse(text, &named, NULL) != 0)
+    if (!text || tccl_named_rings_parse(text, &named, NULL) != 0)
         return -1;
     set->n = named.n;
     for (int i = 0; i < named.n; i++) {
@@ -143,94 +258,15 @@ static int set_from_text(const struct tccl_node_class *class, const char *text,
     return 0;
 }
 
-static bool are_ends(int ends)
-{
-    return ends == 0 || (ends >= TCCL_ENDS_LEAST && ends <= TCCL_ENDS_MOST);
-}
-
-/* What NCCL can't be made to build is left out: n = 0. */
-static int seen_from_json(json_t *json, const struct tccl_node_class *class, bool several,
-                          struct tccl_seen *seen)
-{
-    json_t *bound, *chains;
-    const char *basis;
-    int harms = 0, ends = 0;
-    *seen = (struct tccl_seen){0};
-    if (json_unpack(json,
-                    several ? "{s:F, s:F, s:F, s?i, s:s, s:o, s:o!}"
-                            : "{s:F, s:F, s:F, s?i, s:s, s:o, s:o, s:b!}",
-                    "gbps", &seen->gbps, "alone", &seen->alone, "share", &seen->share, "ends",
-                    &ends, "basis", &basis, "bound", &bound, several ? "rings" : "chain", &chains,
-                    "harms", &harms) != 0 ||
-        tccl_basis_parse(basis) < 0)
-        return -1;
-    seen->basis = (enum tccl_basis)tccl_basis_parse(basis);
-    seen->harms = harms;
-    seen->ends = (uint8_t)ends;
-    seen->bound = json_is_null(bound) ? INFINITY : json_number_value(bound);
-    if (!is_rate(seen->gbps) || !is_rate(seen->alone) || !(seen->alone >= seen->gbps) ||
-        !is_share(seen->share) || !are_ends(ends) || !(seen->bound >= seen->gbps) ||
-        !(json_is_null(bound) || (json_is_number(bound) && is_rate(seen->bound))))
-        return -1;
-    if (json_is_null(chains))
-        return seen->gbps == 0 && !several ? 0 : -1;
-    if (!json_is_string(chains) ||
-        set_from_text(class, json_string_value(chains), &seen->set) != 0 ||
-        (several ? seen->set.n < 2 || !(seen->gbps > 0) : seen->set.n != 1))
-        return -1;
-    if (tccl_expressible(NULL, seen->set.rings, seen->set.n, NULL) != 0)
-        *seen = (struct tccl_seen){.bound = seen->bound, .share = 1};
-    return 0;
-}
-
-/* The chain of a pair of NICs, or the ring, which is behind them. */
-static int single_from_json(json_t *json, struct tccl_node_class *class, int i)
-{
-    const struct tccl_chain *chain = &class->seen[i].set.rings[0];
-    bool ring = &class->seen[i] == tccl_class_ring(class);
-    if (seen_from_json(json, class, false, &class->seen[i]) != 0)
-        return -1;
-    return class->seen[i].set.n == 0 ||
-                   (ring ? chain->closed
-                         : !chain->closed && chain->entry.nic == i / class->n_nics &&
-                               chain->exit.nic == i % class->n_nics)
-               ? 0
-               : -1;
-}
-
-/* Without a list (a node that knows of no sets) nothing. */
-static int sets_from_json(const json_t *json, struct tccl_node_class *class, struct tccl_error *err)
-{
-    if (json && (!json_is_array(json) || json_array_size(json) > TCCL_CLASS_SETS))
-        return tccl_fail(err, "sets of a node class: a list of at most %d is expected",
-                         TCCL_CLASS_SETS);
-    for (size_t i = 0; i < json_array_size(json); i++) {
-        struct tccl_seen set;
-        if (seen_from_json(json_array_get(json, i), class, true, &set) != 0 ||
-            (set.set.n > 0 && tccl_node_class_add_set(class, &set) != 0))
-            return tccl_fail(err, "set %zu of a node class is wrong", i);
-    }
-    return 0;
-}
-
-static int nic_from_json(json_t *json, struct tccl_node_class *class, int i)
-{
-    const char *name, *fabric;
-    if (json_unpack(json, "{s:s, s:s, s:F!}", "name", &name, "fabric", &fabric, "gbps",
-                    &class->nics[i].gbps) != 0 ||
-        !is_rate(class->nics[i].gbps) ||
-        take_name(name, class->nics[i].name, TCCL_NAME, false) != 0)
-        return -1;
-    return take_name(fabric, class->nics[i].fabric, TCCL_NAME, true);
-}
-
-/* An array of count NICs in ascending order. */
-static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t *nics)
+/* The NICs of all chains, in ascending order. Returns 0, or -1. */
+static int nics_from_json(const json_t *json, int n_nics, const struct tccl_class_baseline *own,
+                          uint8_t *nics)
 {
     json_int_t least = 0;
-    if (!json_is_array(json) || json_array_size(json) != count)
+    size_t n = json_array_size(json);
+    if (!json_is_array(json) || n > TCCL_MAX_CHANNELS || n != (size_t)own->n_chains)
         return -1;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < n; i++) {
         const json_t *entry = json_array_get(json, i);
         json_int_t nic = json_is_integer(entry) ? json_integer_value(entry) : -1;
         if (nic < least || nic >= n_nics)
@@ -241,134 +277,134 @@ static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t 
     return 0;
 }
 
-static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseline *baseline)
+static char *beside_from_text(const char *text)
 {
-    json_t *entries, *exits;
-    int ends[2] = {0};
-    if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:i, s:i, s?i, s?i, s:o, s:o!}", "ring_gbps",
-                    &baseline->gbps[1], "chain_gbps", &baseline->gbps[0], "ring_share",
-                    &baseline->share[1], "chain_share", &baseline->share[0], "ring_bounces",
-                    &baseline->bounces[1], "chain_bounces", &baseline->bounces[0], "ring_ends",
-                    &ends[1], "chain_ends", &ends[0], "entry_nics", &entries, "exit_nics",
-                    &exits) != 0)
-        return -1;
-    size_t count = json_array_size(entries);
-    for (int closed = 0; closed < 2; closed++) {
-        if (!is_rate(baseline->gbps[closed]) || !is_share(baseline->share[closed]) ||
-            !are_ends(ends[closed]) || baseline->bounces[closed] < 0 ||
-            baseline->bounces[closed] > TCCL_MAX_GPUS + 1)
-            return -1;
-        baseline->ends[closed] = (uint8_t)ends[closed];
-    }
-    if (count > TCCL_MAX_CHANNELS || (count == 0 && baseline->gbps[0] > 0))
-        return -1;
-    baseline->n_chains = (int)count;
-    if (nics_from_json(entries, n_nics, count, baseline->entry_nics) != 0)
-        return -1;
-    return nics_from_json(exits, n_nics, count, baseline->exit_nics);
-}
-
-static int identity_from_json(json_t *json, struct tccl_node_class *class)
-{
-    const char *machine, *source, *worse = "";
-    json_int_t gpus;
-    int moved = 0;
-    if (json_unpack(json, "{s:s, s:s, s:I, s?b, s:i, s?s}", "machine", &machine, "source", &source,
-                    "gpus", &gpus, "moved", &moved, "neighbours", &class->neighbours, "worse",
-                    &worse) != 0 ||
-        take_name(worse, class->worse, sizeof(class->worse), true) != 0 || class->neighbours < 0 ||
-        class->neighbours > TCCL_MAX_GPUS)
-        return -1;
-    if (strlen(machine) != TCCL_HASH_HEX - 1 ||
-        strspn(machine, "0123456789abcdef") != TCCL_HASH_HEX - 1 || gpus < 1 ||
-        gpus >= 1 << TCCL_MAX_GPUS)
-        return -1;
-    memcpy(class->machine, machine, TCCL_HASH_HEX);
-    class->gpus = gpus;
-    class->moved = moved;
-    class->n_gpus = __builtin_popcount(class->gpus);
-    return take_name(source, class->source, TCCL_NAME, true);
-}
-
-/* Returns 0, or -1: it is no such text, or too long. */
-static int beside_from_json(const json_t *json, struct tccl_node_class *class)
-{
-    const char *text = json_string_value(json);
-    if (!json)
-        return 0;
-    if (!text || strlen(text) > TCCL_BESIDE_TEXT)
-        return -1;
     cleanup_free struct tccl_neighbour *list = calloc(TCCL_MAX_BESIDE, sizeof(*list));
-    class->beside = list && tccl_beside_parse(text, list, NULL) >= 0 ? strdup(text) : NULL;
-    return class->beside ? 0 : -1;
+    return text && strlen(text) <= TCCL_BESIDE_TEXT && list &&
+                   tccl_beside_parse(text, list, NULL) >= 0
+               ? strdup(text)
+               : NULL;
 }
 
-static int parts_from_json(const json_t *json, struct tccl_node_class *class,
-                           struct tccl_error *err)
+/* Returns not 0 if it is wrong, with err or without. */
+static int value_from_json(const json_t *json, const struct tccl_node_class *class,
+                           const struct member *member, void *object, struct tccl_error *err)
 {
-    json_t *object = (json_t *)json, *nics = json_object_get(json, "nics");
-    const json_t *cells = json_object_get(json, "cells");
-    if (identity_from_json(object, class) != 0)
-        return tccl_fail(err, "machine, source or gpus of a node class is missing or wrong");
-    const json_t *list = json_object_get(object, "baselines");
-    if (json_unpack(object, "{s:F}", "noise", &class->noise) != 0 ||
-        !(class->noise >= 0 && class->noise < 1) || json_array_size(list) != TCCL_GENERATIONS)
-        return tccl_fail(err, "noise or baselines of a node class is missing or wrong");
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        json_t *own = json_array_get(list, (size_t)i);
-        if (i > 0 && json_is_null(own))
-            class->baselines[i] = class->baselines[i - 1];
-        else if (baseline_from_json(own, class->n_nics, &class->baselines[i]) != 0)
-            return tccl_fail(err, "noise or baselines of a node class is missing or wrong");
+    void *at = (char *)object + member->at;
+    const json_t *value = json_object_get(json, member->name);
+    const char *text = json_string_value(value);
+    int number = 0;
+    switch (member->type) {
+    case TEXT:
+        return tccl_field_text(json, member->name, member->min > 0, at, member->size, err);
+    case BESIDE:
+        return (*(char **)at = beside_from_text(text)) == NULL;
+    case BOOL:
+        *(bool *)at = json_is_true(value);
+        return !json_is_boolean(value);
+    case WHOLE:
+        if ((json_integer_value(value) != 0 || !json_is_integer(value) || member->when != NEWER) &&
+            tccl_field_int(json, member->name, true, (int)member->min, (int)member->max, &number,
+                           err) != 0)
+            return -1;
+        memcpy(at, &(uint8_t){(uint8_t)number}, 1);
+        if (member->size > 1)
+            *(int *)at = number;
+        return 0;
+    case BASIS:
+        number = text ? tccl_basis_parse(text) : -1;
+        *(enum tccl_basis *)at = (enum tccl_basis)(number < 0 ? 0 : number);
+        return number < 0;
+    case REAL:
+        *(double *)at = INFINITY;
+        if (member->when == OR_NULL && json_is_null(value))
+            return 0;
+        return tccl_field_number(json, member->name, true, member->min, member->max, at, err);
+    case NICS:
+        return nics_from_json(value, class->n_nics, object, at);
+    default:
+        return json_is_null(value) ? 0 : set_from_text(class, text, at);
     }
-    for (int i = 0; i < class->n_nics; i++)
-        if (nic_from_json(json_array_get(nics, i), class, i) != 0)
-            return tccl_fail(err, "NIC %d of a node class is wrong", i);
-    for (int i = 0; i < tccl_class_pairs(class); i++)
-        if (single_from_json(json_array_get(cells, i), class, i) != 0)
-            return tccl_fail(err, "cell %d of a node class is wrong", i);
-    if (single_from_json(json_object_get(json, "ring"), class, tccl_class_pairs(class)) != 0)
-        return tccl_fail(err, "the ring of a node class is missing or wrong");
-    if (beside_from_json(json_object_get(json, "beside"), class) != 0)
-        return tccl_fail(err, "the neighbours of a node class are wrong");
-    return sets_from_json(json_object_get(json, "sets"), class, err);
+}
+
+/* Does what is seen fit together, and into its place? What NCCL can't be made to build is left out:
+ * n = 0. */
+static bool fits(const struct tccl_node_class *class, unsigned of, struct tccl_seen *seen)
+{
+    const struct tccl_chain *chain = &seen->set.rings[0];
+    if (!(seen->alone >= seen->gbps) || !(seen->bound >= seen->gbps) ||
+        (of == OF_SET ? seen->set.n < 2 || !(seen->gbps > 0)
+                      : seen->set.n > 1 || (seen->set.n == 0 && seen->gbps > 0)))
+        return false;
+    if (seen->set.n > 0 && tccl_expressible(NULL, seen->set.rings, seen->set.n, NULL) != 0)
+        *seen = (struct tccl_seen){.bound = seen->bound, .share = 1};
+    if (seen->set.n == 0 || of != OF_CHAIN)
+        return seen->set.n == 0 || of == OF_SET || chain->closed;
+    return !chain->closed &&
+           seen - class->seen == chain->entry.nic * class->n_nics + chain->exit.nic;
+}
+
+/* Takes all members of an object, which has no others unless it is a class. */
+static int get(const json_t *json, const struct tccl_node_class *class, unsigned of, void *object,
+               struct tccl_error *err)
+{
+    struct tccl_class_baseline *baseline = object;
+    size_t found = 0;
+    if (of == OF_BASELINE)
+        baseline->n_chains = (int)json_array_size(json_object_get(json, "entry_nics"));
+    FOR_MEMBERS(member, of)
+    {
+        bool has = json_object_get(json, member->name);
+        found += has;
+        if (has ? value_from_json(json, class, member, object, err) != 0 : member->when <= ALWAYS)
+            return tccl_fail(err, "\"%s\" is missing or wrong", member->name);
+    }
+    if ((!(of & OF_CLASS) && found < json_object_size(json)) ||
+        (of & OF_SEEN && !fits(class, of, object)) ||
+        (of == OF_BASELINE && baseline->n_chains == 0 && baseline->gbps[0] > 0))
+        return tccl_fail(err, "its members do not fit together");
+    return 0;
+}
+
+static int list_from_json(const json_t *json, struct tccl_node_class *class,
+                          const struct list *list, struct tccl_error *err)
+{
+    bool sets = list->of == OF_SET, ring = list->of == OF_RING;
+    size_t found = json_array_size(json), n = sets ? found : (size_t)list->n;
+    if (!ring && (!json_is_array(json) || found != n || (sets && n > TCCL_CLASS_SETS)))
+        return tccl_fail(err, "a list of %d is expected", sets ? TCCL_CLASS_SETS : list->n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *entry = ring ? json : json_array_get(json, i);
+        struct tccl_seen set = {0};
+        if (list->of == OF_BASELINE && i > 0 && json_is_null(entry))
+            class->baselines[i] = class->baselines[i - 1];
+        else if (get(entry, class, list->of, sets ? &set : entry_of(list, (int)i), err) != 0)
+            return tccl_fail_in(err, "%zu", i);
+        if (set.set.n > 0 && tccl_node_class_add_set(class, &set) != 0)
+            return tccl_fail(err, "out of memory");
+    }
+    return 0;
 }
 
 struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tccl_error *err)
 {
-    const json_t *nics = json_object_get(json, "nics"), *cells = json_object_get(json, "cells");
-    size_t n = json_array_size(nics);
-    if (!json_is_array(nics) || n > TCCL_MAX_NICS || json_array_size(cells) != n * n)
-        return tccl_fail_null(err, "nics and cells of a node class do not fit together");
-    cleanup_class struct tccl_node_class *class = tccl_node_class_new((int)n);
+    struct list lists[N_LISTS];
+    size_t n = json_array_size(json_object_get(json, "nics"));
+    cleanup_class struct tccl_node_class *class =
+        n <= TCCL_MAX_NICS ? tccl_node_class_new((int)n) : NULL;
     if (!class)
-        return tccl_fail_null(err, "out of memory");
-    return parts_from_json(json, class, err) != 0 ? NULL : tccl_steal(class);
-}
-
-/* ---- comparison ---- */
-
-bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
-{
-    if (strcmp(a->beside ? a->beside : "", b->beside ? b->beside : "") != 0 ||
-        strcmp(a->worse, b->worse) != 0 || strcmp(a->machine, b->machine) != 0 ||
-        strcmp(a->source, b->source) != 0 || a->gpus != b->gpus || a->moved != b->moved ||
-        a->neighbours != b->neighbours || a->n_nics != b->n_nics || a->noise != b->noise ||
-        a->n_seen != b->n_seen)
-        return false;
-    for (int i = 0; i < a->n_nics; i++)
-        if (strcmp(a->nics[i].name, b->nics[i].name) != 0 ||
-            strcmp(a->nics[i].fabric, b->nics[i].fabric) != 0 || a->nics[i].gbps != b->nics[i].gbps)
-            return false;
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        if (!baseline_equal(&a->baselines[i], &b->baselines[i]))
-            return false;
-    for (int i = 0; i < a->n_seen; i++) {
-        const struct tccl_seen *x = &a->seen[i], *y = &b->seen[i];
-        if (x->gbps != y->gbps || x->bound != y->bound || x->alone != y->alone ||
-            x->share != y->share || x->harms != y->harms || x->basis != y->basis ||
-            x->ends != y->ends || !tccl_ring_set_equal(&x->set, &y->set))
-            return false;
+        return tccl_fail_null(err, "more than %d NICs of a node class, or out of memory",
+                              TCCL_MAX_NICS);
+    if (get(json, class, OF_CLASS | OF_NOISE, class, err) != 0)
+        return tccl_fail_in(err, "a node class"), NULL;
+    class->n_gpus = __builtin_popcount(class->gpus);
+    if (strspn(class->machine, "0123456789abcdef") != TCCL_HASH_HEX - 1 || !(class->noise < 1))
+        return tccl_fail_null(err, "machine or noise of a node class is wrong");
+    lists_of(class, lists);
+    for (int i = 0; i < N_LISTS; i++) {
+        const json_t *list = json_object_get(json, lists[i].name);
+        if ((list || lists[i].of != OF_SET) && list_from_json(list, class, &lists[i], err) != 0)
+            return tccl_fail_in(err, "%s of a node class", lists[i].name), NULL;
     }
-    return true;
+    return tccl_steal(class);
 }

@@ -52,7 +52,7 @@ struct tccl_node_class {
     int neighbours; /* steps beside which it is seen */
     char *beside;   /* those (chain/beside-text.h), with what each has alone; NULL: not known */
     int n_nics;
-    struct {
+    struct tccl_class_nic {
         char name[TCCL_NAME];
         char fabric[TCCL_NAME];
         double gbps;
