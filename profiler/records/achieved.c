@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "client/outcome.h"
 #include "records/record.h"
 
@@ -59,7 +60,7 @@ struct tccl_achieved {
     struct group *groups;
     struct unit *units;
     struct account *accounts;
-    int groups_room, units_room, accounts_room;
+    size_t groups_room, units_room, accounts_room;
     struct tccl_series shares;
     int64_t steps[ARMS], trials;
 };
@@ -88,15 +89,6 @@ void tccl_achieved_free(struct tccl_achieved *achieved)
 
 /* ---- A step ---- */
 
-/* Makes room for one more. Returns 0, or -1 if out of memory. */
-#define MORE(array, count, room)                                                                   \
-    ({                                                                                             \
-        void *moved_ = tccl_texts_room(array, count, &(room), sizeof(*(array)));                   \
-        if (moved_)                                                                                \
-            array = moved_;                                                                        \
-        moved_ ? 0 : -1;                                                                           \
-    })
-
 /* Nodes and GPUs have 30 bits each (client/step-fields.c). -1: out of memory. */
 static int find_group(struct tccl_achieved *achieved, const struct tccl_facts *facts)
 {
@@ -107,7 +99,7 @@ static int find_group(struct tccl_achieved *achieved, const struct tccl_facts *f
                                                        : LARGE / 16;
     uint64_t tag = (uint64_t)facts->n_nodes << 32 | (uint64_t)facts->gpus << 2 |
                    (unsigned)((from > LARGE / 16) + (from > LARGE / 4));
-    if (MORE(achieved->groups, count, achieved->groups_room) != 0)
+    if (TCCL_GROW(achieved->groups, count, achieved->groups_room) != 0)
         return -1;
     int number =
         tccl_texts_number(&achieved->classes, facts->node_class, strlen(facts->node_class), tag);
@@ -125,7 +117,7 @@ static int add_to_job(struct tccl_achieved *achieved, const struct tccl_facts *f
     const int64_t key[] = {facts->job, facts->uid};
     if (count >= JOBS)
         return 0;
-    if (MORE(achieved->units, count, achieved->units_room) != 0)
+    if (TCCL_GROW(achieved->units, count, achieved->units_room) != 0)
         return -1;
     int number = tccl_texts_number(&achieved->units_by, (const char *)key, sizeof(key), tag);
     if (number < 0)
@@ -167,7 +159,7 @@ static int count_time(struct tccl_achieved *achieved, const struct tccl_facts *f
     int count = achieved->accounts_by.count;
     if (!(facts->sent_share > 0 && facts->sent_share <= 1))
         return 0;
-    if (MORE(achieved->accounts, count, achieved->accounts_room) != 0)
+    if (TCCL_GROW(achieved->accounts, count, achieved->accounts_room) != 0)
         return -1;
     int number =
         tccl_texts_number(&achieved->accounts_by, facts->account, strlen(facts->account), user);

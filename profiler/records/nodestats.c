@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "client/hostlist.h"
 #include "records/record.h"
 
@@ -32,13 +33,13 @@ struct node {
 struct tccl_nodestats {
     struct tccl_texts lists; /* by node list and shape: groups */
     struct group *groups;
-    int groups_room;
+    size_t groups_room;
     struct tccl_texts shapes; /* by kind, number of nodes and GPUs */
     double *best;             /* of each shape, GB/s */
-    int best_room;
+    size_t best_room;
     struct tccl_texts names; /* of nodes */
     struct node *nodes;
-    int nodes_room;
+    size_t nodes_room;
 };
 
 struct tccl_nodestats *tccl_nodestats_new(void)
@@ -64,42 +65,36 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
     double gbps = fmax(facts->alone_gbps, facts->gbps);
     uint64_t size = (uint64_t)facts->n_nodes << 32 | (uint32_t)facts->gpus;
     int count = stats->lists.count, shapes = stats->shapes.count;
-    double *best = tccl_texts_room(stats->best, shapes, &stats->best_room, sizeof(*best));
-    if (!best)
+    if (TCCL_GROW(stats->best, shapes, stats->best_room) != 0 ||
+        TCCL_GROW(stats->groups, count, stats->groups_room) != 0)
         return -1;
-    stats->best = best;
-    best[shapes] = 0;
+    stats->best[shapes] = 0;
     int shape =
         tccl_texts_number(&stats->shapes, facts->node_class, strlen(facts->node_class), size);
-    struct group *groups =
-        tccl_texts_room(stats->groups, count, &stats->groups_room, sizeof(*groups));
-    if (shape < 0 || !groups)
-        return -1;
-    stats->groups = groups;
-    int number =
-        tccl_texts_number(&stats->lists, facts->nodes, strlen(facts->nodes), (uint64_t)shape);
+    int number = shape < 0 ? -1
+                           : tccl_texts_number(&stats->lists, facts->nodes, strlen(facts->nodes),
+                                               (uint64_t)shape);
     if (number < 0)
         return -1;
+    struct group *group = &stats->groups[number];
     if (number == count)
-        groups[number] = (struct group){.shape = shape};
-    groups[number].gbps += gbps;
-    groups[number].top = fmax(groups[number].top, gbps);
-    groups[number].steps++;
-    best[shape] = fmax(best[shape], gbps);
+        *group = (struct group){.shape = shape};
+    group->gbps += gbps;
+    group->top = fmax(group->top, gbps);
+    group->steps++;
+    stats->best[shape] = fmax(stats->best[shape], gbps);
     return 0;
 }
 
 static struct node *find_node(struct tccl_nodestats *stats, const char *name, size_t size)
 {
     int count = stats->names.count;
-    struct node *nodes = tccl_texts_room(stats->nodes, count, &stats->nodes_room, sizeof(*nodes));
-    if (!nodes)
+    if (TCCL_GROW(stats->nodes, count, stats->nodes_room) != 0)
         return NULL;
-    stats->nodes = nodes;
     int number = tccl_texts_number(&stats->names, name, size, 0);
     if (number == count)
-        nodes[count] = (struct node){0};
-    return number < 0 ? NULL : &nodes[number];
+        stats->nodes[count] = (struct node){0};
+    return number < 0 ? NULL : &stats->nodes[number];
 }
 
 int tccl_nodestats_failed(struct tccl_nodestats *stats, const struct tccl_facts *facts)

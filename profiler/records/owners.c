@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "records/summary.h"
 
 enum { ABOUT = 30 * 86400 /* seconds: ids don't start over within that time */ };
@@ -23,7 +24,8 @@ struct span {
 
 struct job {
     struct span *spans;
-    int n_spans, room;
+    int n_spans;
+    size_t room;
 };
 
 struct tccl_owners {
@@ -31,7 +33,8 @@ struct tccl_owners {
     sqlite3_stmt *look;
     struct tccl_texts names; /* clusters, under the ids of jobs: their numbers in jobs */
     struct job *jobs;
-    int n_jobs, room;
+    int n_jobs;
+    size_t room;
 };
 
 struct tccl_owners *tccl_owners_new(sqlite3 *db)
@@ -48,7 +51,8 @@ void tccl_owners_forget(struct tccl_owners *owners)
         free(owners->jobs[i].spans);
     free(owners->jobs);
     owners->jobs = NULL;
-    owners->n_jobs = owners->room = 0;
+    owners->n_jobs = 0;
+    owners->room = 0;
     tccl_texts_clear(&owners->names);
 }
 
@@ -69,11 +73,9 @@ static int add_step(struct job *job, int64_t uid, int64_t start)
         last->last = start;
         return SQLITE_OK;
     }
-    struct span *spans = tccl_texts_room(job->spans, job->n_spans, &job->room, sizeof(*spans));
-    if (!spans)
+    if (TCCL_GROW(job->spans, job->n_spans, job->room) != 0)
         return SQLITE_NOMEM;
-    job->spans = spans;
-    spans[job->n_spans++] = (struct span){.uid = uid, .first = start, .last = start};
+    job->spans[job->n_spans++] = (struct span){.uid = uid, .first = start, .last = start};
     return SQLITE_OK;
 }
 
@@ -107,14 +109,12 @@ static const struct job *find_job(struct tccl_owners *owners, int64_t id, const 
         return NULL;
     if (number < owners->n_jobs)
         return &owners->jobs[number];
-    struct job *jobs = tccl_texts_room(owners->jobs, owners->n_jobs, &owners->room, sizeof(*jobs));
-    if (!jobs)
+    if (TCCL_GROW(owners->jobs, owners->n_jobs, owners->room) != 0)
         return NULL;
-    owners->jobs = jobs;
-    jobs[number] = (struct job){0};
+    owners->jobs[number] = (struct job){0};
     owners->n_jobs = number + 1;
-    *rc = look_up(owners, id, cluster, &jobs[number]);
-    return *rc == SQLITE_OK ? &jobs[number] : NULL;
+    *rc = look_up(owners, id, cluster, &owners->jobs[number]);
+    return *rc == SQLITE_OK ? &owners->jobs[number] : NULL;
 }
 
 static void is_anothers(sqlite3_context *context, int count UNUSED, sqlite3_value **values)

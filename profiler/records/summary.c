@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "records/store.h"
 #include "records/summary.h"
 
@@ -63,7 +64,8 @@ struct summary {
     int64_t unplaced;               /* steps of which the best GPUs are not known */
     int64_t histogram[GAINS];
     struct day *days;
-    int n_days, days_room;
+    int n_days;
+    size_t days_room;
     int64_t day_end;
     struct day hours[HOURS]; /* the latest; that of an hour is its number modulo HOURS */
     struct tccl_nodestats *nodes;
@@ -129,12 +131,9 @@ static struct day *find_day(struct summary *summary, int64_t when)
 {
     if (summary->n_days > 0 && when < summary->day_end)
         return &summary->days[summary->n_days - 1];
-    struct day *days =
-        tccl_texts_room(summary->days, summary->n_days, &summary->days_room, sizeof(*days));
-    if (!days)
+    if (TCCL_GROW(summary->days, summary->n_days, summary->days_room) != 0)
         return NULL;
-    summary->days = days;
-    struct day *day = &days[summary->n_days++];
+    struct day *day = &summary->days[summary->n_days++];
     *day = (struct day){0};
     day_of(when, &day->start, &summary->day_end);
     return day;

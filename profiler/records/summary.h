@@ -32,7 +32,8 @@ double tccl_series_median(struct tccl_series *series);
 
 struct tccl_texts {
     size_t *entries; /* where in bytes each begins */
-    int count, room;
+    int count;
+    size_t room;
     size_t *slots; /* the same + 1, below bits of its hash, 0: empty; n_slots is a power of two */
     size_t n_slots;
     char *bytes;
@@ -45,10 +46,6 @@ int tccl_texts_number(struct tccl_texts *texts, const char *text, size_t size, u
 /* A text by its number, terminated by NUL; valid until the next one is added. */
 const char *tccl_texts_get(const struct tccl_texts *texts, int number);
 void tccl_texts_clear(struct tccl_texts *texts);
-
-/* Makes room for one more element of size bytes in an array of count. Returns the array, which may
- * have moved, or NULL if out of memory: the old one is then still valid. */
-void *tccl_texts_room(void *array, int count, int *room, size_t size);
 
 /* ---- welch: the difference of two means, with its interval of confidence, of few values each. */
 

@@ -2,10 +2,10 @@
  * behind its numbers, and a slot says where: far apart in memory, each look costs a wait. */
 #include "records/summary.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/hash.h"
 
 enum { FIRST = 64, PLACE_BITS = 48 };
@@ -17,19 +17,6 @@ struct head {
     size_t size;
     int number;
 };
-
-void *tccl_texts_room(void *array, int count, int *room, size_t size)
-{
-    if (count < *room)
-        return array;
-    if (*room > INT_MAX / 2)
-        return NULL;
-    int more = *room ? 2 * *room : FIRST;
-    void *moved = reallocarray(array, (size_t)more, size);
-    if (moved)
-        *room = more;
-    return moved;
-}
 
 static const struct head *head_at(const struct tccl_texts *texts, size_t at)
 {
@@ -62,10 +49,8 @@ static int more_slots(struct tccl_texts *texts)
 static int add(struct tccl_texts *texts, const char *text, const struct head *head)
 {
     size_t at = texts->used, size = sizeof(*head) + head->size + 1;
-    size_t *entries = tccl_texts_room(texts->entries, texts->count, &texts->room, sizeof(*entries));
-    if (!entries)
+    if (TCCL_GROW(texts->entries, texts->count, texts->room) != 0)
         return -1;
-    texts->entries = entries;
     size = (size + _Alignof(struct head) - 1) & ~(_Alignof(struct head) - 1);
     if (at + size > texts->bytes_room) {
         size_t room = 2 * texts->bytes_room + size + 4096;
@@ -80,7 +65,7 @@ static int add(struct tccl_texts *texts, const char *text, const struct head *he
     texts->bytes[at + sizeof(*head) + head->size] = '\0';
     texts->used += size;
     fill_slot(texts, head->hash, at);
-    entries[texts->count] = at;
+    texts->entries[texts->count] = at;
     return texts->count++;
 }
 
