@@ -10,9 +10,9 @@
 
 bool tccl_key_equal(const struct tccl_step_key *a, const struct tccl_step_key *b)
 {
-    return strcmp(a->cluster, b->cluster) == 0 && a->job == b->job && a->het_job == b->het_job &&
-           a->het_offset == b->het_offset && a->step == b->step && a->restart == b->restart &&
-           a->run == b->run;
+    return a->job == b->job && a->step == b->step && a->het_job == b->het_job &&
+           a->het_offset == b->het_offset && a->restart == b->restart && a->run == b->run &&
+           strcmp(a->cluster, b->cluster) == 0;
 }
 
 void tccl_key_format(const struct tccl_step_key *key, char text[static TCCL_KEY_TEXT])
