@@ -55,9 +55,10 @@ enum tccl_reason tccl_message_reason(const json_t *message)
     return word ? tccl_reason_named(word) : TCCL_REASON_OTHER;
 }
 
-int tccl_message_put_reason(json_t *message, enum tccl_reason reason)
+int tccl_message_put_reason(json_t *message, enum tccl_reason reason, const char *node)
 {
-    return json_object_set_new(message, "reason_class", json_string(tccl_reason_words[reason]));
+    return json_object_set_new(message, "reason_class", json_string(tccl_reason_words[reason])) |
+           tccl_put_text(message, "reason_node", node, TCCL_HOST_NAME);
 }
 
 int tccl_get_int(const json_t *object, const char *name, json_int_t min, json_int_t max,

@@ -21,9 +21,10 @@ const char *tccl_message_type(const json_t *message);
 json_t *tccl_message_new(const char *type);
 
 /* The class of the reason that a message gives, as a word in it; TCCL_REASON_OTHER where there is
- * none: an older tccld's. Put: returns 0, or -1 without memory. */
+ * none: an older tccld's. Put: with the node on which it is so; NULL: none. Returns 0, or -1
+ * without memory. */
 enum tccl_reason tccl_message_reason(const json_t *message);
-int tccl_message_put_reason(json_t *message, enum tccl_reason reason);
+int tccl_message_put_reason(json_t *message, enum tccl_reason reason, const char *node);
 
 /* Members of an object, checked: an integer within [min, max]; a finite number >= 0; a text of at
  * most max bytes (*text is borrowed; NULL where it is absent and optional). Each returns 0, or -1

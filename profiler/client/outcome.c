@@ -35,6 +35,7 @@ void tccl_outcome_say(struct tccl_outcome *outcome, enum tccl_reason cause, cons
     vsnprintf(outcome->reason, sizeof(outcome->reason), fmt, args);
     va_end(args);
     outcome->cause = *outcome->reason && !cause ? TCCL_REASON_OTHER : cause;
+    *outcome->reason_node = '\0';
 }
 
 enum tccl_state tccl_outcome_told(const struct tccl_outcome *outcome)

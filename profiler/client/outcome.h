@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/state.h"
 #include "client/conf.h"
+#include "client/hostlist.h"
 #include "client/key.h"
 
 enum {
@@ -51,6 +52,7 @@ struct tccl_outcome {
     char reason[TCCL_OUTCOME_REASON + 1];    /* why not planned; "" when planned, but that NCCL
                                                  is foreseen to leave the ring alone */
     enum tccl_reason cause;                  /* its class; set both with tccl_outcome_say */
+    char reason_node[TCCL_HOST_NAME + 1];    /* the node on which it is so; "": on none, or all */
     char source[TCCL_OUTCOME_SOURCE + 1];    /* of the bandwidths: model, host, cuda or mixed */
     char node_class[TCCL_OUTCOME_CLASS + 1]; /* for the record: machine and GPU set of its nodes */
     char policy[TCCL_POLICY_NAME + 1]; /* node 0's rule: its Environment counts for all nodes */
@@ -97,7 +99,7 @@ void tccl_outcome_clear(struct tccl_outcome *outcome);
 bool tccl_outcome_collapses(const struct tccl_outcome *outcome, double gbps);
 #define TCCL_OUTCOME_COLLAPSE                                                                      \
     "slow each other down by more than sharing: ask for other GPUs (tccl-path place --busy)"
-/* Sets the reason, a text and its class; a text without one is TCCL_REASON_OTHER. */
+/* Sets the reason, a text and its class, of no node; a text without one is TCCL_REASON_OTHER. */
 __attribute__((format(printf, 3, 4))) void
 tccl_outcome_say(struct tccl_outcome *outcome, enum tccl_reason cause, const char *fmt, ...);
 /* The state that the plugin, the record and the numbers since tccld's start have: failed, too,

@@ -8,45 +8,47 @@
 #include "records/record.h"
 
 /* Is it not used for this? Records of versions before have no class, but this in their text. */
-static bool for_class(int rank, const char *class, const char *wanted, const char *text,
+static bool for_class(const struct tccl_facts *facts, int rank, const char *wanted,
                       const char *before)
 {
     return rank == TCCL_BUILT_NOT_USED &&
-           (*class ? strcmp(class, wanted) == 0 : strstr(text, before) != NULL);
+           (*facts->built_class ? strcmp(facts->built_class, wanted) == 0
+                                : strstr(facts->built_reason, before) != NULL);
 }
 
-struct tccl_facts_shown tccl_facts_shown(const char *state, const char *reason, const char *class,
-                                         const char *built, const char *built_reason,
-                                         const char *built_class, int64_t step)
+struct tccl_facts_shown tccl_facts_shown(const struct tccl_facts *facts)
 {
-    int decided = tccl_state_named(state), rank = tccl_built_rank(built);
-    enum tccl_reason cause = *reason && !*class ? TCCL_REASON_OTHER : tccl_reason_named(class);
-    struct tccl_facts_shown shown = {state, reason, rank < 0 ? built : tccl_built_name(rank),
-                                     *reason ? cause : TCCL_REASON_NONE};
+    int decided = tccl_state_named(facts->state), rank = tccl_built_rank(facts->built);
+    struct tccl_facts_shown shown = {facts->state, facts->reason, facts->reason_node,
+                                     rank < 0 ? facts->built : tccl_built_name(rank),
+                                     TCCL_REASON_NONE};
+    if (*facts->reason)
+        shown.cause =
+            *facts->reason_class ? tccl_reason_named(facts->reason_class) : TCCL_REASON_OTHER;
     /* It was said before that this NCCL is not known, and then the program had another one. */
     if (decided == TCCL_STATE_FAILED && rank > TCCL_BUILT_NOT_USED &&
         shown.cause == TCCL_REASON_UNKNOWN_NCCL) {
         decided = TCCL_STATE_PLANNED;
-        shown =
-            (struct tccl_facts_shown){tccl_state_name(decided), "", shown.built, TCCL_REASON_NONE};
+        shown = (struct tccl_facts_shown){tccl_state_name(decided), "", "", shown.built,
+                                          TCCL_REASON_NONE};
     }
-    bool silent = for_class(rank, built_class, TCCL_NO_CALL, built_reason,
+    bool silent = for_class(facts, rank, TCCL_NO_CALL,
                             "no communicator over the step's GPUs was made with this plan");
     shown.built = decided != TCCL_STATE_PLANNED ? "" : silent ? TCCL_NO_CALL : shown.built;
     if (decided != TCCL_STATE_PLANNED)
         return shown;
-    if (for_class(rank, built_class, tccl_reason_words[TCCL_REASON_UNKNOWN_NCCL], built_reason,
-                  ": not known ("))
-        return (struct tccl_facts_shown){tccl_state_name(TCCL_STATE_FAILED), built_reason, "",
-                                         TCCL_REASON_UNKNOWN_NCCL};
+    if (for_class(facts, rank, tccl_reason_words[TCCL_REASON_UNKNOWN_NCCL], ": not known ("))
+        return (struct tccl_facts_shown){tccl_state_name(TCCL_STATE_FAILED), facts->built_reason,
+                                         facts->built_node, "", TCCL_REASON_UNKNOWN_NCCL};
     if ((rank == TCCL_BUILT_DIFFERS || rank == TCCL_BUILT_PARTLY) && !*shown.reason) {
-        shown.reason = built_reason;
-        shown.cause = *built_reason ? TCCL_REASON_BUILT_DIFFERENTLY : TCCL_REASON_NONE;
+        shown.reason = facts->built_reason;
+        shown.node = facts->built_node;
+        shown.cause = *facts->built_reason ? TCCL_REASON_BUILT_DIFFERENTLY : TCCL_REASON_NONE;
     }
-    bool script = step == TCCL_STEP_BATCH || step == TCCL_STEP_INTERACTIVE;
+    bool script = facts->step == TCCL_STEP_BATCH || facts->step == TCCL_STEP_INTERACTIVE;
     if (script && silent)
         return (struct tccl_facts_shown){tccl_state_name(TCCL_STATE_LEFT),
-                                         "the job script used no GPUs together", "",
+                                         "the job script used no GPUs together", "", "",
                                          TCCL_REASON_JOB_SCRIPT};
     return shown;
 }
@@ -73,8 +75,6 @@ int tccl_facts_read(sqlite3_value **values, unsigned looks, struct tccl_facts *f
     TCCL_FACTS(READ_WHOLE, READ_REAL, READ_TEXT)
     TCCL_FIGURES(READ_WHOLE, READ_REAL, READ_TEXT, READ_TEXT)
     if ((looks & TCCL_LOOK_SHOWN) == TCCL_LOOK_SHOWN)
-        facts->shown =
-            tccl_facts_shown(facts->state, facts->reason, facts->reason_class, facts->built,
-                             facts->built_reason, facts->built_class, facts->step);
+        facts->shown = tccl_facts_shown(facts);
     return n;
 }

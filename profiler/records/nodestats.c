@@ -12,7 +12,6 @@
 #include "records/record.h"
 
 enum {
-    NAMED = 8,      /* nodes looked for in one reason */
     SLOW_LEAST = 5, /* steps by which a node is slow, and failures for which it is named */
     FAILED_LEAST = 3
 };
@@ -99,30 +98,13 @@ static struct node *find_node(struct tccl_nodestats *stats, const char *name, si
 
 int tccl_nodestats_failed(struct tccl_nodestats *stats, const struct tccl_facts *facts)
 {
-    const struct node *seen[NAMED];
-    int n_seen = 0;
-    const char *word = facts->shown.reason;
-    for (const char *end; n_seen < NAMED && (end = strchr(word, ':')); word = end + 1) {
-        char name[TCCL_HOST_NAME + 1] = "";
-        const char *from = end;
-        while (from > word && from[-1] != ' ')
-            from--;
-        size_t size = (size_t)(end - from);
-        if (size > TCCL_HOST_NAME)
-            continue;
-        memcpy(name, from, size);
-        if (!tccl_host_valid(name) || !tccl_hosts_contain(facts->nodes, name))
-            continue;
-        struct node *node = find_node(stats, name, size);
-        bool again = false;
-        for (int i = 0; i < n_seen; i++)
-            again = again || seen[i] == node;
-        if (!node)
-            return -1;
-        node->failed += !again;
-        if (!again)
-            seen[n_seen++] = node;
-    }
+    const char *name = facts->shown.node;
+    if (!tccl_host_valid(name) || !tccl_hosts_contain(facts->nodes, name))
+        return 0;
+    struct node *node = find_node(stats, name, strlen(name));
+    if (!node)
+        return -1;
+    node->failed++;
     return 0;
 }
 

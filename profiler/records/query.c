@@ -37,17 +37,18 @@ static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
 /* What NCCL built may be the better answer. */
 static int show_built(json_t *record)
 {
-    struct tccl_facts_shown shown =
-        tccl_facts_shown(tccl_text_of(record, "state"), tccl_text_of(record, "reason"),
-                         tccl_text_of(record, "reason_class"), tccl_text_of(record, "built"),
-                         tccl_text_of(record, "built_reason"), tccl_text_of(record, "built_class"),
-                         json_integer_value(json_object_get(record, "step")));
+    struct tccl_facts facts = {.step = json_integer_value(json_object_get(record, "step"))};
+#define TEXT_OF(member) facts.member = tccl_text_of(record, #member)
+    TEXT_OF(state), TEXT_OF(reason), TEXT_OF(reason_class), TEXT_OF(reason_node);
+    TEXT_OF(built), TEXT_OF(built_reason), TEXT_OF(built_class), TEXT_OF(built_node);
+    struct tccl_facts_shown shown = tccl_facts_shown(&facts);
     json_t *state = json_string(shown.state), *reason = json_string(shown.reason);
-    json_t *built = json_string(shown.built);
+    json_t *node = json_string(shown.node), *built = json_string(shown.built);
     int failed =
         json_object_set_new(record, "state", state) |
         json_object_set_new(record, "reason", reason) |
         json_object_set_new(record, "reason_class", json_string(tccl_reason_words[shown.cause])) |
+        json_object_set_new(record, "reason_node", node) |
         json_object_set_new(record, "built", built);
     if (!*shown.built)
         failed |= json_object_set_new(record, "built_reason", json_string(""));

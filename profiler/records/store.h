@@ -24,7 +24,8 @@
     WHOLE(id) TEXT(state) TEXT(built) TEXT(reason_class)                                           \
     WHOLE(n_nodes) WHOLE(gpus) WHOLE(neighbours)                                                   \
     REAL(gbps) REAL(ratio) REAL(alone_gbps) REAL(placed_gbps) REAL(baseline_gbps) WHOLE(solve_us)  \
-    WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(built_class) TEXT(nodes) TEXT(node_class) WHOLE(uid)
+    WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(built_class) TEXT(nodes) TEXT(node_class) WHOLE(uid)  \
+    TEXT(reason_node) TEXT(built_node)
 #define TCCL_FIGURES(WHOLE, REAL, TEXT, LISTED)                                                    \
     REAL(achieved_gbps) WHOLE(job) WHOLE(later) LISTED(account) TEXT(achieved_with)                             \
     WHOLE(achieved_from) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
@@ -36,12 +37,9 @@
  * interactive step) that used no GPUs together is left, and not one whose ring was not built. Texts
  * are borrowed. */
 struct tccl_facts_shown {
-    const char *state, *reason, *built;
+    const char *state, *reason, *node, *built; /* node: of the reason, "": none */
     enum tccl_reason cause;
 };
-struct tccl_facts_shown tccl_facts_shown(const char *state, const char *reason, const char *class,
-                                         const char *built, const char *built_reason,
-                                         const char *built_class, int64_t step);
 
 /* As they are stored; texts are borrowed from the row, never NULL in what was read. */
 struct tccl_facts {
@@ -53,6 +51,9 @@ struct tccl_facts {
     TCCL_FIGURES(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT, TCCL_FACT_TEXT)
     struct tccl_facts_shown shown; /* where TCCL_LOOK_SHOWN was read */
 };
+
+/* By those of TCCL_LOOK_SHOWN. */
+struct tccl_facts_shown tccl_facts_shown(const struct tccl_facts *facts);
 
 /* Which of them are read; start always is. */
 enum {
@@ -67,7 +68,8 @@ enum {
 };
 #define TCCL_LOOK_SHOWN                                                                            \
     (TCCL_LOOK(state) | TCCL_LOOK(reason) | TCCL_LOOK(reason_class) | TCCL_LOOK(built) |           \
-     TCCL_LOOK(built_reason) | TCCL_LOOK(built_class) | TCCL_LOOK(step))
+     TCCL_LOOK(built_reason) | TCCL_LOOK(built_class) | TCCL_LOOK(step) | TCCL_LOOK(reason_node) | \
+     TCCL_LOOK(built_node))
 
 /* The same text? Most differ in their first characters, so that no function is called. */
 static inline bool tccl_is(const char *text, const char *word)

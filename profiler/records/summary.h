@@ -77,8 +77,8 @@ void tccl_nodestats_free(struct tccl_nodestats *stats);
 /* A step with a ring of gbps > 0. Returns 0, or -1 if out of memory. */
 int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *facts);
 
-/* A step whose ring failed: counts for those of its nodes that its reason names ("n2: …"). Returns
- * 0, or -1 if out of memory. */
+/* A step whose ring failed: counts for the node on which it did, if one is known. Returns 0, or -1
+ * if out of memory. */
 int tccl_nodestats_failed(struct tccl_nodestats *stats, const struct tccl_facts *facts);
 
 /* [{"node", "steps", "share", "failed", "stands_out"}], at most that many: first those that stand

@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         nodes += sum.nodes[rank];
     }
     FUZZ_CHECK(sum.first == FIRST && sum.end == END && nodes == END - FIRST);
-    int judged = built_sum_judge(&sum, "n[1-40]", reason);
+    int node, judged = built_sum_judge(&sum, "n[1-40]", reason, &node);
+    FUZZ_CHECK(node == -1 || (node >= FIRST && node < END));
     FUZZ_CHECK(judged > TCCL_BUILT_NOTHING && strlen(reason) <= TCCL_OUTCOME_REASON);
     FUZZ_CHECK(judged != TCCL_BUILT_YES || sum.nodes[TCCL_BUILT_YES] == END - FIRST);
     cleanup_json json_t *sent = built_sum_to_json(&sum);

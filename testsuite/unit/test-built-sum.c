@@ -100,8 +100,9 @@ TEST(random)
         }
         add_up(0, n, &sum);
         check_sum(&sum, n);
-        int rank = built_sum_judge(&sum, "", reason);
+        int node, rank = built_sum_judge(&sum, "", reason, &node);
         CHECK_INT(rank, meaning(n));
+        CHECK(node < n && (node < 0 || words[node] != TCCL_BUILT_YES));
         CHECK((rank == TCCL_BUILT_YES) == !*reason);
     }
 }
@@ -140,9 +141,10 @@ TEST(order)
             expected = true;
         }
         add_up(0, n, &sum);
-        CHECK_INT(built_sum_judge(&sum, "", reason),
+        int node = 0;
+        CHECK_INT(built_sum_judge(&sum, "", reason, &node),
                   expected ? TCCL_BUILT_YES : TCCL_BUILT_DIFFERS);
-        CHECK(expected == !*reason);
+        CHECK(expected == !*reason && node == -1);
     }
     memset(lowest_ranks, 0xff, sizeof(lowest_ranks));
 }
@@ -151,12 +153,14 @@ static void judged(const char *said, int rank, const char *reason)
 {
     struct built_sum sum;
     char text[TCCL_OUTCOME_REASON + 1];
-    int n = (int)strlen(said);
+    int n = (int)strlen(said), node, first = 0;
     for (int i = 0; i < n; i++)
         words[i] = (int)(strchr(".nuafd", said[i]) - ".nuafd");
     add_up(0, n, &sum);
-    CHECK_INT(built_sum_judge(&sum, "n[1-40]", text), rank);
+    CHECK_INT(built_sum_judge(&sum, "n[1-40]", text, &node), rank);
     CHECK_STR(text, reason);
+    sscanf(reason, "n%d", &first);
+    CHECK_INT(node, first - 1);
 }
 
 TEST(reasons)
@@ -185,11 +189,12 @@ TEST(names)
 {
     struct built_sum sum;
     char text[TCCL_OUTCOME_REASON + 1];
+    int node;
     built_sum_begin(&sum, 0);
     built_sum_put(&sum, 3, TCCL_BUILT_NOTHING, "");
-    built_sum_judge(&sum, "", text);
+    built_sum_judge(&sum, "", text, &node);
     CHECK_STR(text, "node 0 (the first is 0) has not said what was built (3 of 3 nodes)");
-    built_sum_judge(&sum, "n[1-", text);
+    built_sum_judge(&sum, "n[1-", text, &node);
     CHECK_HOLDS(text, "node 0 (the first is 0)");
 }
 

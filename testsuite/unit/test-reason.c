@@ -94,11 +94,13 @@ static const struct {
     const char *file, *call;
     int least;
 } sources[] = {
-    {"profiler/tccld/join/step.c", " step_fail(step, ", 3},
-    {"profiler/tccld/join/join.c", " step_fail(step, ", 3},
-    {"profiler/tccld/join/probe.c", " step_fail(step, ", 11},
+    {"profiler/tccld/join/step.c", " step_fail(step, ", 1},
+    {"profiler/tccld/join/step.c", " step_fail_at(step, ", 2},
+    {"profiler/tccld/join/join.c", " step_fail_at(step, ", 3},
+    {"profiler/tccld/join/probe.c", " step_fail(step, ", 2},
+    {"profiler/tccld/join/probe.c", " step_fail_at(step, ", 10},
     {"profiler/tccld/join/children.c", " step_fail(step, ", 2},
-    {"profiler/tccld/join/step-report.c", " step_fail(step, ", 1},
+    {"profiler/tccld/join/step-report.c", " step_fail_at(step, ", 1},
     {"profiler/tccld/join/answer.c", " answer_without(step, ", 2},
     {"profiler/tccld/join/step-outcome.c", "tccl_outcome_say(outcome, ", 4},
     {"profiler/tccld/net/link.c", " fail(link, ", 12},

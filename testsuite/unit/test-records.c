@@ -69,8 +69,17 @@ static void check_shown(const char *state, const char *reason, const char *built
                         const char *built_reason, const char *class, const char *shown,
                         const char *why)
 {
-    struct tccl_facts_shown got = tccl_facts_shown(state, reason, *reason ? "unknown NCCL" : "",
-                                                   built, built_reason, class, 0);
+    struct tccl_facts facts = {.state = state,
+                               .reason = reason,
+                               .reason_class = *reason ? "unknown NCCL" : "",
+                               .reason_node = "launch",
+                               .built = built,
+                               .built_reason = built_reason,
+                               .built_class = class,
+                               .built_node = "shim"};
+    struct tccl_facts_shown got = tccl_facts_shown(&facts);
+    if (*why)
+        CHECK_STR(got.node, strcmp(got.reason, reason) == 0 ? "launch" : "shim");
     CHECK_INT(got.cause, !*why                          ? TCCL_REASON_NONE
                          : strcmp(shown, "failed") == 0 ? TCCL_REASON_UNKNOWN_NCCL
                                                         : TCCL_REASON_BUILT_DIFFERENTLY);
@@ -194,13 +203,20 @@ TEST(slowed)
 
 TEST(without_a_class)
 {
-    struct tccl_facts_shown got =
-        tccl_facts_shown("failed", "n2: something", "", "applied", "", "", 0);
-    CHECK_INT(got.cause, TCCL_REASON_OTHER);
-    CHECK_STR(got.state, "failed");
-    CHECK_INT(tccl_facts_shown("failed", "n2: x", "new word", "", "", "", 0).cause,
-              TCCL_REASON_OTHER);
-    CHECK_INT(tccl_facts_shown("planned", "", "", "", "", "", 0).cause, TCCL_REASON_NONE);
+    struct tccl_facts facts = {.state = "failed",
+                               .reason = "n2: something",
+                               .reason_class = "",
+                               .reason_node = "",
+                               .built = "applied",
+                               .built_reason = "",
+                               .built_class = "",
+                               .built_node = ""};
+    CHECK_INT(tccl_facts_shown(&facts).cause, TCCL_REASON_OTHER);
+    CHECK_STR(tccl_facts_shown(&facts).state, "failed");
+    facts.reason_class = "new word";
+    CHECK_INT(tccl_facts_shown(&facts).cause, TCCL_REASON_OTHER);
+    facts.state = "planned", facts.reason = facts.reason_class = "";
+    CHECK_INT(tccl_facts_shown(&facts).cause, TCCL_REASON_NONE);
 }
 
 TEST(reopen)

@@ -143,7 +143,7 @@ static struct tccl_step join_of(int which, int node)
 static void put_reason(json_t *message, const char *reason)
 {
     json_object_set_new(message, "reason", json_string(reason));
-    tccl_message_put_reason(message, TCCL_REASON_NO_PROFILE);
+    tccl_message_put_reason(message, TCCL_REASON_NO_PROFILE, NULL);
 }
 
 static void do_join(int which)

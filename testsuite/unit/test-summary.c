@@ -185,15 +185,6 @@ static double best_of(const json_t *records, const json_t *like)
     return best;
 }
 
-static bool names(const json_t *record, const char *node)
-{
-    char start[32], inside[32];
-    snprintf(start, sizeof(start), "%.8s:", node);
-    snprintf(inside, sizeof(inside), " %.8s:", node);
-    const char *reason = text_of(record, "reason");
-    return strncmp(reason, start, strlen(start)) == 0 || strstr(reason, inside);
-}
-
 struct plain_node {
     char name[8];
     int steps, failed;
@@ -221,7 +212,7 @@ static void count_node(const json_t *records, const double *best, struct plain_n
         if (!tccl_hosts_contain(text_of(record, "nodes"), node->name))
             continue;
         bool fell = is(record, "state", "failed") || has_ring(record);
-        node->failed += fell && names(record, node->name) && blames(record);
+        node->failed += fell && is(record, "reason_node", node->name) && blames(record);
         if (!has_ring(record) || number_of(record, "gbps") == 0)
             continue;
         node->steps++;
@@ -660,6 +651,7 @@ static const char *const reasons[] = {
     "n99: connection refused by n99:8517: is its tccld running?",
 };
 /* In no order of theirs: nothing is read out of a text. */
+static const char *const at_nodes[] = {"", "n1", "n2", "n4", "n6", "n99", "n0", "n 1"};
 static const char *const classes[] = {"policy",     "no GPU",  "unknown NCCL",      "trial",
                                       "no profile", "version", "of next year",      "other",
                                       "job script", "",        "no answer in time", "evidence"};
@@ -678,15 +670,16 @@ static json_t *random_record(int jobs, int64_t start)
     bool beside = rand() % 3 == 0; /* other steps */
     const char *reason = strcmp(state, "planned") ? PICK(reasons) : "";
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:i, s:i, s:s, "
-                     "s:s, s:s, s:s, s:i, s:f, s:f}",
+                     "s:s, s:s, s:s, s:s, s:i, s:f, s:f}",
                      "account", PICK(accounts), "node_class", PICK(kinds), "cluster", "c", "job",
                      1 + rand() % jobs, "step", rand() % 2, "uid", 1000 + rand() % 3, "reporter",
                      rand() % 3, "state", state, "nodes", PICK(node_lists), "start",
                      (json_int_t)(start + rand() % 400000), "gbps", gbps, "baseline_gbps",
                      rand() % 4 ? 1 + rand() % 80 / 10.0 : 0.0, "solve_us",
                      rand() % 3 ? rand() % 100000 : 0, "gpus", gpus, "reason", reason,
-                     "reason_class", *reason ? PICK(classes) : "", "partition", PICK(partitions),
-                     "policy", rand() % 2 ? "big" : "", "neighbours", beside ? 1 + rand() % 4 : 0,
+                     "reason_class", *reason ? PICK(classes) : "", "reason_node",
+                     *reason ? PICK(at_nodes) : "", "partition", PICK(partitions), "policy",
+                     rand() % 2 ? "big" : "", "neighbours", beside ? 1 + rand() % 4 : 0,
                      "alone_gbps", beside && rand() % 4 ? gbps + rand() % 200 / 10.0 : 0.0,
                      "placed_gbps", rand() % 3 ? rand() % 800 / 10.0 : 0.0);
 }
@@ -713,9 +706,10 @@ static json_t *random_confirmation(const json_t *record)
 {
     int job = (int)number_of(record, "job");
     json_int_t start = json_integer_value(json_object_get(record, "start")) + !(rand() % 5);
-    json_t *built = json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "cluster", "c", "job", job, "step",
-                              (int)number_of(record, "step"), "built", PICK(builds), "built_reason",
-                              PICK(reasons), "start", start);
+    json_t *built =
+        json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:I}", "cluster", "c", "job", job, "step",
+                  (int)number_of(record, "step"), "built", PICK(builds), "built_reason",
+                  PICK(reasons), "built_node", PICK(at_nodes), "start", start);
     if (rand() % 4)
         add_figures(record, built);
     return built;

@@ -32,6 +32,8 @@ answer_without(struct step *step, enum tccl_reason cause, const char *fmt, ...)
     free(step->own_ring);
     step->own_ring = NULL;
     tccl_outcome_say(&step->outcome, cause, "%.255s: %.250s", join->nodes[join->node], why);
+    snprintf(step->outcome.reason_node, sizeof(step->outcome.reason_node), "%s",
+             join->nodes[join->node]);
     log_limited(&step->steps->trouble, "step %s: %s", step->text, step->outcome.reason);
 }
 

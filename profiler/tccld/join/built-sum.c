@@ -67,10 +67,11 @@ bool built_sum_is_whole(const struct built_sum *sum)
 
 /* Adds what the first node with a verdict says. */
 static int say(const struct built_sum *sum, int rank, int of, const char *what,
-               char reason[static TCCL_OUTCOME_REASON + 1])
+               char reason[static TCCL_OUTCOME_REASON + 1], int *node)
 {
     int all = sum->end - sum->first;
     size_t length = strlen(reason), room = TCCL_OUTCOME_REASON + 1;
+    *node = length ? *node : sum->lowest[of];
     snprintf(reason + length, room - length, "%s%.*s", length ? "; " : "", BUILT_TEXT,
              sum->text[of]);
     length = strlen(reason);
@@ -80,32 +81,35 @@ static int say(const struct built_sum *sum, int rank, int of, const char *what,
 }
 
 int built_sum_judge(const struct built_sum *sum, const char *nodes,
-                    char reason[static TCCL_OUTCOME_REASON + 1])
+                    char reason[static TCCL_OUTCOME_REASON + 1], int *node)
 {
     const int *of = sum->nodes;
     *reason = '\0';
+    *node = -1;
     if (of[TCCL_BUILT_DIFFERS] > 0)
-        return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_DIFFERS, "", reason);
+        return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_DIFFERS, "", reason, node);
     if (of[TCCL_BUILT_PARTLY] > 0) {
         /* Fewer rings, after the node, where it is known, that has kept them from being all. */
         if (sum->nodes[TCCL_BUILT_NOT_USED] > 0)
-            say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
-        return say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_PARTLY, "", reason);
+            say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_NOT_USED, " left the plan alone", reason, node);
+        return say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_PARTLY, "", reason, node);
     }
     if (of[TCCL_BUILT_NOT_USED] > 0 && of[TCCL_BUILT_YES] + of[TCCL_BUILT_UNKNOWN] > 0)
-        return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
+        return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_NOT_USED, " left the plan alone", reason,
+                   node);
     if (!built_sum_is_whole(sum)) {
         char name[TCCL_HOST_NAME + 1];
         int silent = sum->nodes[TCCL_BUILT_NOTHING];
-        tccl_hosts_name(nodes, sum->lowest[TCCL_BUILT_NOTHING], name);
+        *node = sum->lowest[TCCL_BUILT_NOTHING];
+        tccl_hosts_name(nodes, *node, name);
         snprintf(reason, TCCL_OUTCOME_REASON + 1, "%s has not said what was built (%d of %d nodes)",
                  name, silent, sum->end - sum->first);
         return TCCL_BUILT_UNKNOWN;
     }
     if (of[TCCL_BUILT_UNKNOWN] > 0)
-        return say(sum, TCCL_BUILT_UNKNOWN, TCCL_BUILT_UNKNOWN, "", reason);
+        return say(sum, TCCL_BUILT_UNKNOWN, TCCL_BUILT_UNKNOWN, "", reason, node);
     if (of[TCCL_BUILT_NOT_USED] > 0)
-        return say(sum, TCCL_BUILT_NOT_USED, TCCL_BUILT_NOT_USED, "", reason);
+        return say(sum, TCCL_BUILT_NOT_USED, TCCL_BUILT_NOT_USED, "", reason, node);
     if (sum->rank_last < 0 || sum->falls + (sum->rank_last > sum->rank_first) <= 1)
         return TCCL_BUILT_YES;
     snprintf(reason, TCCL_OUTCOME_REASON + 1,

@@ -37,9 +37,10 @@ bool built_sum_is_whole(const struct built_sum *sum);
 /* What holds for the step, and why; nodes: its node names in bracket form, "" if not known.
  * YES if every node said so; DIFFERS if one did; else PARTLY if one did; DIFFERS, too,
  * if some nodes have left the plan alone that others followed, or NCCL has them in another order;
- * NOT_USED if all have left it alone; else UNKNOWN. Returns the rank. */
+ * NOT_USED if all have left it alone; else UNKNOWN. *node: the index of the one that says why; -1:
+ * none. Returns the rank. */
 int built_sum_judge(const struct built_sum *sum, const char *nodes,
-                    char reason[static TCCL_OUTCOME_REASON + 1]);
+                    char reason[static TCCL_OUTCOME_REASON + 1], int *node);
 
 /* As members of a message. A new reference; NULL without memory. */
 json_t *built_sum_to_json(const struct built_sum *sum);

@@ -225,15 +225,19 @@ static int put_figures(const struct figures *figures, json_t *record)
     return json_object_update(record, told);
 }
 
-/* later: on how many nodes steps began beside it. */
-static json_t *record_of(const struct verdict *verdict, int rank, const char *reason, int later)
+/* node: the index of the one that gives the reason, -1: none; later: on how many nodes steps began
+ * beside it. */
+static json_t *record_of(const struct verdict *verdict, int rank, const char *reason, int node,
+                         int later)
 {
     const struct running_step *step = verdict->step;
     const int nccl = step->nccl; /* that ran on this node, and what it would have built by itself */
     const double own = nccl > 0 ? own_gbps(verdict) : 0;
     /* Where no node has used it, the text is this one's. */
     bool ours = rank == TCCL_BUILT_NOT_USED && verdict->rank == rank && *verdict->class;
-    char version[32];
+    char version[32], name[TCCL_HOST_NAME + 1] = "";
+    if (node >= 0)
+        tccl_hosts_name(step->nodes, node, name);
     snprintf(version, sizeof(version), "%d.%d.%d", nccl / 10000, nccl / 100 % 100, nccl % 100);
     cleanup_json json_t *record = tccl_key_to_json(&step->key);
     cleanup_json json_t *rest = json_pack(
@@ -242,6 +246,7 @@ static json_t *record_of(const struct verdict *verdict, int rank, const char *re
         own > 0 ? json_real(own) : NULL, "built_class", ours ? verdict->class : NULL);
     if (json_object_update(record, rest) != 0 ||
         tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
+        tccl_put_text(record, "built_node", *name ? name : NULL, TCCL_HOST_NAME) != 0 ||
         tccl_put_text(record, "slowed", step->slowed, TCCL_OUTCOME_REASON) != 0 ||
         put_figures(&verdict->figures, record) != 0)
         return NULL;
@@ -252,7 +257,8 @@ static json_t *record_of(const struct verdict *verdict, int rank, const char *re
 static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
 {
     char reason[TCCL_OUTCOME_REASON + 1] = "";
-    int rank = verdict->step->ring ? built_sum_judge(sum, verdict->step->nodes, reason)
+    int node = -1;
+    int rank = verdict->step->ring ? built_sum_judge(sum, verdict->step->nodes, reason, &node)
                                    : TCCL_BUILT_NOT_USED;
     verdict->news |= sum->later > verdict->sent.later && verdict->figures.samples > 0;
     verdict->sent = *sum;
@@ -264,7 +270,7 @@ static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
         return;
     verdict->news = false;
     verdict->put_at = tccl_now_ms();
-    json_t *record = record_of(verdict, rank, reason, sum->later);
+    json_t *record = record_of(verdict, rank, reason, node, sum->later);
     if (!record)
         return;
     confirmation_put_checked(verdict->running->daemon, record, &verdict->step->key);

@@ -87,6 +87,8 @@ int report_read(const json_t *json, int first, struct report *report, struct tcc
         tccl_get_int(json, "timeout_ms", 1, TCCL_MAX_TIMEOUT_MS, &report->timeout_ms, err) != 0 ||
         tccl_get_int(json, "wait_ms", 0, report->timeout_ms, &report->wait_ms, err) != 0 ||
         tccl_get_optional_text(json, "reason", 511, &report->reason, err) != 0 ||
+        tccl_get_optional_text(json, "reason_node", TCCL_HOST_NAME, &report->reason_node, err) !=
+            0 ||
         (report->reason && !*report->reason && tccl_fail(err, "reason: is empty") != 0))
         return tccl_fail_in(err, "%s", tccl_message_type(json));
     report->cause = report->reason ? tccl_message_reason(json) : TCCL_REASON_NONE;
@@ -128,7 +130,7 @@ static int take_merge(struct step *step, struct child **child, struct connection
     if (!*child)
         return -1;
     if (report->reason) {
-        step_fail(step, report->cause, "%s", report->reason);
+        step_fail(step, report->cause, report->reason_node, "%s", report->reason);
         answer_late(step, connection);
         return 0;
     }
@@ -205,7 +207,7 @@ void step_merge(struct daemon *daemon, struct connection *connection, json_t *js
     if (good && !step_is_open(step)) {
         answer_late(step, connection);
         if (report.reason && step_has_ring(step))
-            report_partial(step, report.cause, report.reason);
+            report_partial(step, report.cause, report.reason_node, report.reason);
         return;
     }
     if (good && take_merge(step, &child, connection, json, &report, &err) == 0)
@@ -215,5 +217,5 @@ void step_merge(struct daemon *daemon, struct connection *connection, json_t *js
     log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);
     answer_refused(connection, &report.key, &err);
     if (child)
-        step_fail(step, err.reason, "%s", err.text);
+        step_fail(step, err.reason, connection_node(connection), "%s", err.text);
 }

@@ -43,9 +43,9 @@ static bool is_excluded(struct step *step)
         return false;
     if (more > 0)
         snprintf(others, sizeof(others), " (and %d more)", more);
-    step_fail(step, TCCL_REASON_CONFIGURATION,
-              "%s: excluded from rings: it is down%s by [peers] in %.300s:%d", peer->node, others,
-              conf->path, peer->down);
+    step_fail_at(step, TCCL_REASON_CONFIGURATION, peer->node,
+                 "excluded from rings: it is down%s by [peers] in %.300s:%d", others, conf->path,
+                 peer->down);
     return true;
 }
 
@@ -59,7 +59,7 @@ static void take_gpus(struct step *step)
     step->class =
         own_class(daemon->own, daemon->conf, daemon->gpus, join->gres, join->n_gres, view, &err);
     if (!step->class)
-        step_fail(step, err.reason, "%s: %.400s", join->nodes[join->node], err.text);
+        step_fail_at(step, err.reason, join->nodes[join->node], "%.400s", err.text);
     else
         step->class =
             alongside_see(daemon->running, &step->key, step->class, join->n_nodes == 1, view);
@@ -82,7 +82,7 @@ void join_take(struct step *step)
     else if (children_check(step, &err) == 0)
         claims_take(step, &err);
     if (err.text[0])
-        step_fail(step, err.reason, "%s: %.400s", name, err.text);
+        step_fail_at(step, err.reason, name, "%.400s", err.text);
     else if ((step->look = slurm_gpus_look(daemon->gpus)) == 0)
         take_gpus(step);
 }

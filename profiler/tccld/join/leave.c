@@ -56,9 +56,8 @@ static void end_one(struct steps *steps, const struct tccl_step_key *key, bool s
 {
     struct step *step = steps_find(steps, key);
     if (step && step_is_open(step))
-        step_fail(step, TCCL_REASON_CANCELLED,
-                  "%s: the step has ended here before it had its plan (cancelled?)",
-                  steps->daemon->conf->node);
+        step_fail_at(step, TCCL_REASON_CANCELLED, steps->daemon->conf->node,
+                     "the step has ended here before it had its plan (cancelled?)");
     end_record(steps->daemon, key, running_find(steps->daemon->running, key), silent);
     leave(step);
 }

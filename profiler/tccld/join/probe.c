@@ -154,18 +154,18 @@ static void conclude(struct probe *probe, const json_t *answer, const struct tcc
     probe->since = 0;
     if (probe != &step->above) {
         int node = probe->node;
-        const char *reason = NULL;
+        const char *reason = NULL, *where = step_name(step, node);
         for (int i = 0; i < step->n_children; i++)
             if (step->children[i].node == node)
                 step->children[i].listens = !err;
         if (err)
-            step_fail(step, err->reason, "%s", err->text);
+            step_fail(step, err->reason, where, "%s", err->text);
         else if (strcmp(tccl_message_type(answer), "here") != 0)
-            step_fail(step, TCCL_REASON_VERSION,
-                      "%s: its tccld does not know the message HERE: update it",
-                      step_name(step, node));
-        else if (tccl_get_optional_text(answer, "reason", 511, &reason, NULL) == 0 && reason)
-            step_fail(step, tccl_message_reason(answer), "%s",
+            step_fail_at(step, TCCL_REASON_VERSION, where,
+                         "its tccld does not know the message HERE: update it");
+        else if (tccl_get_optional_text(answer, "reason", 511, &reason, NULL) == 0 && reason &&
+                 tccl_get_optional_text(answer, "reason_node", TCCL_HOST_NAME, &where, NULL) == 0)
+            step_fail(step, tccl_message_reason(answer), where, "%s",
                       reason); /* it has failed there, and can't say so itself */
     } else if (err && step->phase == STEP_REPORTED)
         report_lost(step, err);
@@ -214,22 +214,20 @@ void probe_late(struct step *step)
     const struct child *lost = children_lost(step);
     /* Has everybody here hung up who waited? It was cancelled, or its slurmstepd killed. */
     if (step->n_nodes > 1 && step->n_waiters > 0 && !answer_is_awaited(step)) {
-        step_fail(step, TCCL_REASON_CANCELLED,
-                  "%s: the step no longer waits for its plan (cancelled?)",
-                  step_name(step, step->node));
+        step_fail_at(step, TCCL_REASON_CANCELLED, step_name(step, step->node),
+                     "the step no longer waits for its plan (cancelled?)");
         return;
     }
     /* Where its driver hangs, slurmd may never say which GPUs it has. */
     if (step->join && !step->class && step->look && step->join->mode != TCCL_MODE_REQUIRE &&
         tccl_now_us() - step->joined_us > LIST_US) {
-        step_fail(step, TCCL_REASON_UNKNOWN_GPU,
-                  "%s: slurmd has not said within %d s which GPUs it has",
-                  step_name(step, step->node), LIST_US / 1000000);
+        step_fail_at(step, TCCL_REASON_UNKNOWN_GPU, step_name(step, step->node),
+                     "slurmd has not said within %d s which GPUs it has", LIST_US / 1000000);
         return;
     }
     if (lost && step->phase != STEP_REPORTED) {
-        step_fail(step, TCCL_REASON_PLAN_LOST, "%s: %s", connection_node(lost->connection),
-                  child_hung_up);
+        step_fail_at(step, TCCL_REASON_PLAN_LOST, connection_node(lost->connection), "%s",
+                     child_hung_up);
         return;
     }
     if (step->phase == STEP_GATHERING && !step_enter(step, STEP_LATE))
@@ -265,27 +263,26 @@ void probe_give_up(struct step *step)
             missing++;
         }
     if (!step->join) {
-        step_fail(step, TCCL_REASON_LATE_START,
-                  "%s: the step has not started there within %lld ms (a slow Prolog?)",
-                  step->steps->daemon->conf->node, waited);
+        step_fail_at(step, TCCL_REASON_LATE_START, step->steps->daemon->conf->node,
+                     "the step has not started there within %lld ms (a slow Prolog?)", waited);
         return;
     }
     if (!first) {
         if (!claims_are_awaited(step, &err))
             tccl_fail_as(&err, TCCL_REASON_UNKNOWN_GPU,
                          "slurmd has not said within %lld ms which GPUs it has", waited);
-        step_fail(step, err.reason, "%s: %.400s", step->join->nodes[step->node], err.text);
+        step_fail_at(step, err.reason, step->join->nodes[step->node], "%.400s", err.text);
         return;
     }
     if (missing > 1)
         snprintf(more, sizeof(more), " (and %d more)", missing - 1);
     if (first->listens)
-        step_fail(step, TCCL_REASON_LATE_START,
-                  "%s: the step has not started there within %lld ms (a slow Prolog?)%s",
-                  step_name(step, first->node), waited, more);
+        step_fail_at(step, TCCL_REASON_LATE_START, step_name(step, first->node),
+                     "the step has not started there within %lld ms (a slow Prolog?)%s", waited,
+                     more);
     else
-        step_fail(step, TCCL_REASON_NO_ANSWER, "%s: no answer from its tccld within %lld ms%s",
-                  step_name(step, first->node), waited, more);
+        step_fail_at(step, TCCL_REASON_NO_ANSWER, step_name(step, first->node),
+                     "no answer from its tccld within %lld ms%s", waited, more);
 }
 
 /* The answer */
@@ -322,13 +319,13 @@ static void fail_silent(struct step *step)
     if (waited < SILENT_MS)
         return;
     if (missing)
-        step_fail(step, TCCL_REASON_CONFIGURATION, "%s: Slurm has no plugin there: %.400s", node,
-                  missing);
+        step_fail_at(step, TCCL_REASON_CONFIGURATION, node, "Slurm has no plugin there: %.400s",
+                     missing);
     else if (stepd_sockets_age(step->steps->sockets, node, &step->key) >= SILENT_MS)
-        step_fail(step, TCCL_REASON_CONFIGURATION,
-                  "%s: the step has started there, but its plugin has not spoken for %d s: run "
-                  "tccl-check there",
-                  node, SILENT_MS / 1000);
+        step_fail_at(step, TCCL_REASON_CONFIGURATION, node,
+                     "the step has started there, but its plugin has not spoken for %d s: run "
+                     "tccl-check there",
+                     SILENT_MS / 1000);
 }
 
 static void answer(struct connection *connection, const struct step *step)
@@ -336,7 +333,7 @@ static void answer(struct connection *connection, const struct step *step)
     cleanup_json json_t *message = tccl_message_new("here");
     if (step_tells_failure(step)) {
         tccl_put_text(message, "reason", step->outcome.reason, 511);
-        tccl_message_put_reason(message, step->outcome.cause);
+        tccl_message_put_reason(message, step->outcome.cause, step->outcome.reason_node);
     }
     connection_answer(connection, message);
 }

@@ -17,14 +17,15 @@ enum { FAILURE_MS = 20000 };
 
 /* A MERGE with the range, or with a reason. NULL with err. */
 static json_t *new_message(const struct step *step, const struct merge *merge,
-                           enum tccl_reason cause, const char *reason, struct tccl_error *err)
+                           enum tccl_reason cause, const char *node, const char *reason,
+                           struct tccl_error *err)
 {
     cleanup_json json_t *message = report_new(step, "merge", step->node);
     cleanup_json json_t *content = merge ? merge_to_json(merge, err) : json_object();
     if (!content || json_object_update(message, content) != 0 ||
         (merge && claims_put(step, message) != 0) ||
         (!merge && (tccl_put_text(message, "reason", reason, 511) != 0 ||
-                    tccl_message_put_reason(message, cause) != 0)) ||
+                    tccl_message_put_reason(message, cause, node) != 0)) ||
         (step->required && json_object_set_new(message, "required", json_true()) != 0))
         return tccl_fail_null(err, "out of memory");
     if (step->join && step->join->launch == TCCL_LAUNCH_BELOW &&
@@ -56,9 +57,11 @@ void report_lost(struct step *step, const struct tccl_error *err)
     snprintf(reason, sizeof(reason), "%.200s: no plan came from %.280s",
              step->join->nodes[step->node], err->text);
     tccl_outcome_say(&step->outcome, err->reason, "%s", err->text);
+    snprintf(step->outcome.reason_node, sizeof(step->outcome.reason_node), "%s", step->parent);
     step->outcome.state = TCCL_STATE_FAILED;
     step_close(step, STEP_LOST);
-    report_failure(step, err->reason, reason); /* others may have been given the ring */
+    report_failure(step, err->reason, step->parent,
+                   reason); /* others may have been given the ring */
 }
 
 static int read_plan(struct step *step, const json_t *answer, struct tccl_outcome *outcome,
@@ -82,7 +85,7 @@ static int resend_range(struct step *step, const struct link *link)
     step->resent = true;
     struct merge *merge = children_merge(step, NULL);
     cleanup_json json_t *message =
-        merge ? new_message(step, merge, TCCL_REASON_NONE, NULL, NULL) : NULL;
+        merge ? new_message(step, merge, TCCL_REASON_NONE, NULL, NULL, NULL) : NULL;
     merge_free(merge);
     if (message)
         step->up = link_ask(step->steps->daemon, step->parent, message, deadline_plan(step),
@@ -112,12 +115,12 @@ static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
 void report_range(struct step *step, const struct merge *merge)
 {
     struct tccl_error err = {0};
-    cleanup_json json_t *message = new_message(step, merge, TCCL_REASON_NONE, NULL, &err);
+    cleanup_json json_t *message = new_message(step, merge, TCCL_REASON_NONE, NULL, NULL, &err);
     if (send_up(step, message, deadline_plan(step), on_plan) == 0)
         deadline_await(step);
     else
-        step_fail(step, TCCL_REASON_OVERLOAD, "%s: %s", step->join->nodes[step->node],
-                  err.text[0] ? err.text : "out of memory");
+        step_fail_at(step, TCCL_REASON_OVERLOAD, step->join->nodes[step->node], "%s",
+                     err.text[0] ? err.text : "out of memory");
 }
 
 static void on_failure_heard(void *context, json_t *answer, const struct tccl_error *err UNUSED)
@@ -131,12 +134,12 @@ static void on_failure_heard(void *context, json_t *answer, const struct tccl_er
     step_settle(step);
 }
 
-void report_failure(struct step *step, enum tccl_reason cause, const char *reason)
+void report_failure(struct step *step, enum tccl_reason cause, const char *node, const char *reason)
 {
     int more;
     bool down = step->parent && /* by [peers]: nobody listens there */
                 tccl_peer_down(step->steps->daemon->conf, &step->parent, 1, &more) != NULL;
-    cleanup_json json_t *message = down ? NULL : new_message(step, NULL, cause, reason, NULL);
+    cleanup_json json_t *message = down ? NULL : new_message(step, NULL, cause, node, reason, NULL);
     if (send_up(step, message, tccl_now_ms() + FAILURE_MS, on_failure_heard) != 0)
         step_settle(step);
 }
@@ -153,7 +156,7 @@ static void on_partial_heard(void *context, json_t *answer UNUSED, const struct 
     step_settle(step);
 }
 
-void report_partial(struct step *step, enum tccl_reason cause, const char *reason)
+void report_partial(struct step *step, enum tccl_reason cause, const char *node, const char *reason)
 {
     struct running *running = step->steps->daemon->running;
     struct running_step *known = step->node == 0 ? running_planned(running, &step->key) : NULL;
@@ -163,10 +166,10 @@ void report_partial(struct step *step, enum tccl_reason cause, const char *reaso
     }
     cleanup_json json_t *record = step->node == 0 ? json_deep_copy(step->record) : NULL;
     if (record && tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0 &&
-        tccl_message_put_reason(record, cause) == 0)
+        tccl_message_put_reason(record, cause, node) == 0)
         record_put_checked(step->steps->daemon, tccl_steal(record), &step->key, step->uid, true);
     if (step->node == 0 || step->up)
         return;
-    cleanup_json json_t *message = new_message(step, NULL, cause, reason, NULL);
+    cleanup_json json_t *message = new_message(step, NULL, cause, node, reason, NULL);
     send_up(step, message, tccl_now_ms() + FAILURE_MS, on_partial_heard);
 }

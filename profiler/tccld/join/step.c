@@ -134,16 +134,16 @@ void step_close(struct step *step, enum step_event event)
     if (step->node == 0)
         keep_record(step);
     else if (step->outcome.partial)
-        report_partial(step, step->outcome.cause, step->outcome.reason);
+        report_partial(step, step->outcome.cause, step->outcome.reason_node, step->outcome.reason);
     else if (step_has_ring(step) && lost) {
+        const char *node = step->join->nodes[lost->node];
         char reason[400];
-        snprintf(reason, sizeof(reason), "%.255s: %s", step->join->nodes[lost->node],
-                 child_hung_up);
-        report_partial(step, TCCL_REASON_PLAN_LOST, reason);
+        snprintf(reason, sizeof(reason), "%.255s: %s", node, child_hung_up);
+        report_partial(step, TCCL_REASON_PLAN_LOST, node, reason);
     }
 }
 
-void step_fail(struct step *step, enum tccl_reason cause, const char *fmt, ...)
+void step_fail(struct step *step, enum tccl_reason cause, const char *node, const char *fmt, ...)
 {
     char reason[sizeof(step->outcome.reason)];
     va_list args;
@@ -155,6 +155,7 @@ void step_fail(struct step *step, enum tccl_reason cause, const char *fmt, ...)
     vsnprintf(reason, sizeof(reason), fmt, args);
     va_end(args);
     tccl_outcome_say(&step->outcome, cause, "%s", reason);
+    snprintf(step->outcome.reason_node, sizeof(step->outcome.reason_node), "%s", node ? node : "");
     step->outcome.state = TCCL_STATE_FAILED;
     step_close(step, STEP_FAIL);
     step_advance(step);
@@ -168,18 +169,18 @@ static void complete(struct step *step)
     struct tccl_error err = {0};
     const struct child *lost = children_lost(step);
     if (lost) {
-        step_fail(step, TCCL_REASON_PLAN_LOST, "%s: %s", step->join->nodes[lost->node],
-                  child_hung_up);
+        step_fail_at(step, TCCL_REASON_PLAN_LOST, step->join->nodes[lost->node], "%s",
+                     child_hung_up);
         return;
     }
     int checked = claims_check(step, &err);
     if (checked < 0)
-        step_fail(step, err.reason, "%s: %.400s", step->join->nodes[step->node], err.text);
+        step_fail_at(step, err.reason, step->join->nodes[step->node], "%.400s", err.text);
     if (checked != 0)
         return;
     struct merge *merge = children_merge(step, &err);
     if (!merge) {
-        step_fail(step, err.reason, "%s", err.text);
+        step_fail(step, err.reason, NULL, "%s", err.text);
     } else if (step->node == 0) {
         outcome_solve(&step->outcome, merge, step->join,
                       step->join->max_rings ? step->join->max_rings
@@ -203,7 +204,8 @@ void step_advance(struct step *step)
         break;
     case STEP_FAILED:
         if (step->parent && !step->steps->stopping)
-            report_failure(step, step->outcome.cause, step->outcome.reason);
+            report_failure(step, step->outcome.cause, step->outcome.reason_node,
+                           step->outcome.reason);
         else if (step->join)
             step_settle(step);
         break;

@@ -148,9 +148,12 @@ void step_advance(struct step *step);
 void step_settle(struct step *step);
 /* The outcome is there: everybody who waits is answered. step_advance goes on from there. */
 void step_close(struct step *step, enum step_event event);
-/* No ring on any node. Only the first reason counts. */
-__attribute__((format(printf, 3, 4))) void step_fail(struct step *step, enum tccl_reason cause,
-                                                     const char *fmt, ...);
+/* No ring on any node. Only the first reason counts. node: on which it is so, NULL: on none. At: of
+ * a node, whose name the text begins with. */
+__attribute__((format(printf, 4, 5))) void step_fail(struct step *step, enum tccl_reason cause,
+                                                     const char *node, const char *fmt, ...);
+#define step_fail_at(step, cause, node, fmt, ...)                                                  \
+    step_fail(step, cause, node, "%s: " fmt, node, ##__VA_ARGS__)
 
 static inline bool step_is_open(const struct step *step)
 {
@@ -212,11 +215,11 @@ struct merge *children_merge(const struct step *step, struct tccl_error *err);
 struct report {
     struct tccl_step_key key;
     json_int_t node, n_nodes, timeout_ms, wait_ms;
-    const char *reason;
+    const char *reason, *reason_node; /* NULL: none */
     enum tccl_reason cause;
     bool required;
 };
-/* first: the lowest index that its node may have. Returns 0, or -1 with err. reason is borrowed. */
+/* first: the lowest index that its node may have. Returns 0, or -1 with err. Texts are borrowed. */
 int report_read(const json_t *json, int first, struct report *report, struct tccl_error *err);
 /* Such a message of that type, of a node. A new reference; NULL without memory. */
 json_t *report_new(const struct step *step, const char *type, int node);
@@ -231,11 +234,13 @@ void report_range(struct step *step, const struct merge *merge);
 void report_lost(struct step *step, const struct tccl_error *err);
 
 /* Of a step that has failed here: its parent answers who keeps the record. */
-void report_failure(struct step *step, enum tccl_reason cause, const char *reason);
+void report_failure(struct step *step, enum tccl_reason cause, const char *node,
+                    const char *reason);
 
 /* A ring was given out, but a node of this range could not take it: handed up to the root, which
  * puts it on record. */
-void report_partial(struct step *step, enum tccl_reason cause, const char *reason);
+void report_partial(struct step *step, enum tccl_reason cause, const char *node,
+                    const char *reason);
 
 /* probe.c: nodes that are late: are they alive? Who is, is waited for until the step's timeout; who
  * does not answer ends the wait of all. */

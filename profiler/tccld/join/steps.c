@@ -143,8 +143,8 @@ void steps_stop(struct steps *steps)
     steps->stopping = true;
     while ((step = TAILQ_FIRST(&steps->open)) != NULL) {
         step->recorded |= step->phase == STEP_REPORTED; /* that is up to its parent */
-        step_fail(step, TCCL_REASON_NO_DAEMON, "%s: its tccld is being stopped",
-                  steps->daemon->conf->node);
+        step_fail_at(step, TCCL_REASON_NO_DAEMON, steps->daemon->conf->node,
+                     "its tccld is being stopped");
     }
 }
 

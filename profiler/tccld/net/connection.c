@@ -388,7 +388,7 @@ void connection_refuse_as(struct connection *connection, enum tccl_reason reason
     }
     cleanup_json json_t *message = tccl_message_new("error");
     tccl_put_text(message, "text", text, 511);
-    tccl_message_put_reason(message, reason);
+    tccl_message_put_reason(message, reason, NULL);
     connection_answer(connection, message);
 }
 
