@@ -1,5 +1,6 @@
 """record.py FILE STEP FIELD: a field of the latest record of a step in what tcclacct --json printed."""
 import json
+import re
 import sys
 
 path, step, field = sys.argv[1:]
@@ -9,7 +10,9 @@ with open(path) as file:
 if isinstance(found, dict):
     found = found["records"]
 found = [r for r in found if str(r["step"]) in (step, str(names.get(step)))]
-for record in found:  # whoever makes a reason names its class
+for record in found:  # whoever makes a reason names its class, and its node
     assert not record["reason"] or record["reason_class"] not in ("", "other"), record
+    assert not re.match("n[0-9]+: ", record["reason"]) or record["reason_node"], record
+    assert record["reason_node"] in record["reason"], record
 if found:
     print(found[-1][field])

@@ -245,6 +245,9 @@ static void await_built(int node, const struct tccl_step_key *key, const char *s
     CHECK_STR(text_of(record, "state"), state);
     CHECK_STR(text_of(record, "built_reason"), reason);
     CHECK_STR(text_of(record, "built_class"), strcmp(built, "no call") == 0 ? built : "");
+    const char *of = text_of(record, "built_node");
+    bool named = strncmp(reason, "n1", 2) == 0 || strncmp(reason, "n2", 2) == 0;
+    CHECK((*of != '\0') == (*reason != '\0') && (!named || strncmp(reason, of, 2) == 0));
 }
 
 /* CHAIN */
