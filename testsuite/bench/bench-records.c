@@ -104,20 +104,22 @@ static json_t *draw_record(int number, int64_t start)
     int gpus = 4 << draw(2);
     draw_nodes(nodes, sizeof(nodes), &n_nodes);
     const char *class = draw_reason(reason, sizeof(reason), state_name);
+    char at_node[16] = "";
+    sscanf(reason, "%15[a-z0-9]:", at_node);
     snprintf(user, sizeof(user), "user%d", uid);
     for (int i = 0; is_ring && i < n_nodes; i++)
         snprintf(ring + strlen(ring), sizeof(ring) - strlen(ring), "[0 -g> 1 =2> 3 -g> 2] ");
     double baseline = 8 + 4 * uniform(), gbps = is_ring ? baseline * (1 + 1.2 * uniform()) : 0;
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:f, s:f, "
-        "s:f, s:i, s:s, s:s, s:I, s:i, s:s, s:s}",
+        "s:f, s:i, s:s, s:s, s:I, s:i, s:s, s:s, s:s}",
         "cluster", "bench", "job", 1 + number / 3, "step", number % 3, "uid", uid, "user", user,
         "account", draw(2) ? "physics" : "chemistry", "partition", draw(3) ? "gpu" : "gpu-long",
         "job_name", "train-llm", "nodes", nodes, "n_nodes", n_nodes, "gpus", gpus * n_nodes, "mode",
         "auto", "policy", "gpu", "state", state_name, "reason", reason, "gbps", gbps,
         "baseline_gbps", baseline, "bound_gbps", gbps * 1.02, "solve_us",
         (int)(800 / (0.01 + uniform())), "ring", ring, "source", "cuda", "start", (json_int_t)start,
-        "reporter", 0, "reason_class", class, "node_class",
+        "reporter", 0, "reason_class", class, "reason_node", at_node, "node_class",
         draw(3) ? "0c91ebbc:0-3" : "5d0e17aa:0-7");
 }
 

@@ -23,7 +23,8 @@ for ago in [*range(1, 26), 90, 300]:
     for i in range(1 + ago * 7 % 5):
         job, start = 10000 + ago * 10 + i, now - ago * 86400 - i * 60
         if ago % 9 == 4:
-            put(job, state="failed", start=start, reason=f"n{ago % 4 + 1}: no profile of this machine", reason_class="no profile")
+            put(job, state="failed", start=start, reason="no profile of this machine", reason_class="no profile",
+                reason_node=f"n{ago % 4 + 1}")
         elif (ago + i) % 4 == 3:
             put(job, state="off", start=start)
         else:
