@@ -212,7 +212,8 @@ static void count_node(const json_t *records, const double *best, struct plain_n
         if (!tccl_hosts_contain(text_of(record, "nodes"), node->name))
             continue;
         bool fell = is(record, "state", "failed") || has_ring(record);
-        node->failed += fell && is(record, "reason_node", node->name) && blames(record);
+        node->failed += fell && !is(record, "reason", "") && blames(record) &&
+                        is(record, "reason_node", node->name);
         if (!has_ring(record) || number_of(record, "gbps") == 0)
             continue;
         node->steps++;
