@@ -133,10 +133,9 @@ static bool is_asked_by(const void *caller)
 
 void *shim_driver_lookup(void *handle, const char *name, const void *caller)
 {
-    const char *plan = shim_env("TCCL_PLAN");
-    bool v2 = !strcmp(name, "cuGetProcAddress_v2");
-    if ((!v2 && strcmp(name, "cuGetProcAddress") != 0) || !plan || !*plan ||
-        handle == RTLD_DEFAULT || handle == RTLD_NEXT || !is_asked_by(caller))
+    bool asks = !strcmp(name, "cuGetProcAddress_v2") || !strcmp(name, "cuGetProcAddress");
+    const char *plan = asks ? shim_env("TCCL_PLAN") : NULL;
+    if (!plan || !*plan || handle == RTLD_DEFAULT || handle == RTLD_NEXT || !is_asked_by(caller))
         return NULL;
     void *found = shim_dlsym(handle, name);
     return found ? instead_of(name, found, 0) : NULL;
