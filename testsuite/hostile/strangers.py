@@ -10,6 +10,7 @@ strangers SECONDS MOST [KIND...]: how long each flood lasts, connections a secon
 import ctypes
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ NETWORK, NETWORK_6 = "127.1.0.0/16", "fd00:66::/64"
 OF_MANY = [("silent", NETWORK), ("forged", NETWORK), ("silent", NETWORK_6)]
 KINDS = ["silent", "short", "junk", "forged", "long"]
 GROWTH = 64 * MIB
+OPEN = 2048 + 256  # connections over TCP, and all else
 EACH = 0.05  # seconds between the questions of one who asks
 
 
@@ -112,6 +114,21 @@ def asked_during(target, kind, source, seconds, most):
     return soon
 
 
+def after_halts(target, most):
+    """What is closed is closed at once, also where tccld had no core for a while and finds thousands of connections."""
+    pid, most_open = target.tcclds[0].pid, 0
+    flood = target.fork(target.run, FLOOD, NETWORK, str(target.port()), "5", str(most), "forged")
+    for _ in range(8):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGCONT)
+        until = time.monotonic() + 0.2
+        while time.monotonic() < until:
+            most_open = max(most_open, len(os.listdir(f"/proc/{pid}/fd")))
+    target.wait(flood)
+    check(most_open < OPEN, f"tccld has {most_open} descriptors, less than {OPEN}")
+
+
 def under(*flood):
     for who, part in asked_during(*flood).items():
         least = 0.999 if "rings" in who else 0.99
@@ -139,6 +156,7 @@ def main():
             under(target, kind, STRANGER, seconds, most)
         for kind, source in OF_MANY if with_6 else OF_MANY[:-1]:
             under(target, kind, source, seconds, most)
+        after_halts(target, most)
         check(not munge_asked_in_vain(target), "munge is not asked about what can't be a credential")
         grown = target.memory(which="VmHWM") - before
         check(grown < GROWTH, f"tccld grew by {grown / MIB:.0f} MiB, less than {GROWTH // MIB}")

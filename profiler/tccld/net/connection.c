@@ -70,6 +70,10 @@ void connection_close(struct connection *connection)
     struct connections *all = connection->all;
     if (!connection->stream)
         return;
+    /* libevent would close it by the stream's priority: later than the next ones come. */
+    int fd = bufferevent_getfd(connection->stream);
+    bufferevent_setfd(connection->stream, -1);
+    close(fd);
     TAILQ_REMOVE(&all->list, connection, link);
     all->n_all--; /* it counts no more */
     connection_owner(connection)->open--;
