@@ -85,12 +85,12 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
     return 0;
 }
 
-static struct node *find_node(struct tccl_nodestats *stats, const char *name, size_t size)
+static struct node *find_node(struct tccl_nodestats *stats, const char *name)
 {
     int count = stats->names.count;
     if (TCCL_GROW(stats->nodes, count, stats->nodes_room) != 0)
         return NULL;
-    int number = tccl_texts_number(&stats->names, name, size, 0);
+    int number = tccl_texts_number(&stats->names, name, strlen(name), 0);
     if (number == count)
         stats->nodes[count] = (struct node){0};
     return number < 0 ? NULL : &stats->nodes[number];
@@ -101,7 +101,7 @@ int tccl_nodestats_failed(struct tccl_nodestats *stats, const struct tccl_facts 
     const char *name = facts->shown.node;
     if (!tccl_host_valid(name) || !tccl_hosts_contain(facts->nodes, name))
         return 0;
-    struct node *node = find_node(stats, name, strlen(name));
+    struct node *node = find_node(stats, name);
     if (!node)
         return -1;
     node->failed++;
@@ -118,7 +118,7 @@ static int share_out(struct tccl_nodestats *stats, int number)
                           NULL) != 0)
         return 0;
     for (size_t i = 0; i < hosts.count; i++) {
-        struct node *node = find_node(stats, hosts.names[i], strlen(hosts.names[i]));
+        struct node *node = find_node(stats, hosts.names[i]);
         if (!node)
             return -1;
         node->share += group->gbps / best;
